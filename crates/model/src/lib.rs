@@ -1,8 +1,19 @@
-//! Plain types, one word per idea (see ARCHITECTURE.md). Nothing here does I/O, reads a clock
-//! or knows how anything is stored or sent.
+//! Plain types, one word per idea (ARCHITECTURE.md lists them). Nothing here does I/O, reads a
+//! clock or knows how anything is stored or sent.
 
+pub mod cluster;
+pub mod hash;
+pub mod id;
+pub mod job;
+pub mod read;
+pub mod row;
+pub mod run;
 pub mod schedule;
+mod text;
 pub mod time;
 
+pub use id::{Cause, Epoch, JobId, Namespace, NodeId, RunId, ShardId, Slot, Token};
+pub use job::{Bytes, CatchUp, Overlap, Policy, Spec, Target, Text};
+pub use run::{FlowKey, Lane, RunState, Status};
 pub use schedule::{Dialect, Dst, Gap, Repeat, ScheduleSpec, When};
 pub use time::{Span, Time};

@@ -1,0 +1,107 @@
+//! What a user registered. A **spec** never changes: a new version is a new spec, and a run keeps
+//! the version that was in force at its nominal instant.
+
+use crate::id::Namespace;
+use crate::schedule::ScheduleSpec;
+use crate::time::Span;
+use std::sync::Arc;
+
+/// Short text that many rows share.
+pub type Text = Arc<str>;
+/// Opaque bytes: never parsed, never copied.
+pub type Bytes = Arc<[u8]>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    pub namespace: Namespace,
+    pub name: Option<Text>,
+    pub owner: Option<Text>,
+    pub tags: Vec<(Text, Text)>,
+    pub schedule: ScheduleSpec,
+    pub target: Target,
+    pub payload: Bytes,
+    pub content_type: Text,
+    pub queue: Text,
+    pub group: Option<Text>,
+    /// 0 to 9, 9 first.
+    pub priority: u8,
+    pub policy: Policy,
+    pub overlap: Overlap,
+    pub catch_up: CatchUp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Target {
+    Http { url: Text, method: Text, headers: Vec<(Text, Text)> },
+    Worker { kind: Text },
+}
+
+impl Target {
+    /// What a claimer must offer to get runs of this target. Built-in executors offer `http`;
+    /// a worker's kinds stand behind `worker:` so that no user's kind can be mistaken for one.
+    pub fn kind(&self) -> Text {
+        match self {
+            Target::Http { .. } => Text::from("http"),
+            Target::Worker { kind } => Text::from(format!("worker:{kind}")),
+        }
+    }
+}
+
+/// How an attempt is bounded and what follows a bad one. Shared by most jobs, so it is interned.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Policy {
+    pub max_retries: u16,
+    pub initial: Span,
+    pub factor: u16,
+    pub cap: Span,
+    /// Attempts whose holder vanished; bounded apart, so that a crash of ours spends no retry and
+    /// a job that kills its workers is still stopped.
+    pub max_lost: u16,
+    /// One attempt may take so long.
+    pub timeout: Span,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy {
+            max_retries: 5,
+            initial: Span::from_secs(10),
+            factor: 4,
+            cap: Span::from_secs(3_600),
+            max_lost: 5,
+            timeout: Span::from_secs(30),
+        }
+    }
+}
+
+/// What happens when an occurrence falls due while a fresh run of the same job is unfinished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overlap {
+    /// One waits until the running one ends; further ones are skipped.
+    #[default]
+    QueueOne,
+    Skip,
+    Allow,
+    CancelRunning,
+}
+
+/// What happens to occurrences that were missed (down, stalled): those later than a minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CatchUp {
+    /// One run stands for all that were missed.
+    #[default]
+    Once,
+    Skip,
+    /// Each one, in the backfill lane: not older than `window`, at most `max`, at `per_second`.
+    All {
+        window: Span,
+        max: u32,
+        per_second: u32,
+    },
+}
+
+impl CatchUp {
+    pub const ALL: CatchUp =
+        CatchUp::All { window: Span::from_secs(86_400), max: 100, per_second: 10 };
+}
