@@ -86,6 +86,9 @@ pub struct Commit {
     /// Counts the shard's commits without a gap over all its owners: how an owner finds out
     /// whether a commit landed, and whether the store lost a tail.
     pub seq: u64,
+    /// The instant these decisions were made at. A store whose clock has not reached it refuses:
+    /// the store's clock decides, so that a node's clock that runs wild cannot fire early.
+    pub decided: Time,
     pub changes: Vec<Change>,
     /// Nothing on the wheel is due before this: where the next owner begins to read.
     pub floor: Option<Time>,

@@ -45,6 +45,8 @@ pub enum Outcome {
     Gap {
         last: u64,
     },
+    /// The store's clock has not reached the instant of the decisions. Nothing was applied.
+    Early,
     /// The change with this index did not find what it expected. Nothing was applied.
     Row {
         index: usize,

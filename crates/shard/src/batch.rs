@@ -1,0 +1,96 @@
+//! A batch: what one commit will change, and what may leave once it is durable.
+
+use crate::command::{Answer, Command, CommandId};
+use crate::shard::Caller;
+use model::row::Change;
+
+#[derive(Debug)]
+pub struct Batch {
+    pub seq: u64,
+    /// The latest instant a decision in it was made at.
+    pub decided: model::Time,
+    pub changes: Vec<Change>,
+    /// Released only when the commit is durable: persist, then act.
+    pub outputs: Vec<Output>,
+    /// Callers' commands decided in it, kept so that they can be decided again.
+    pub commands: Vec<(Caller, Command)>,
+    /// Decisions of our own in it (fires, rescues): what to leave alone if one of them is poison.
+    pub own: Vec<Own>,
+    pub submissions: bool,
+}
+
+/// A decision nobody asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Own {
+    Due(model::read::WheelKey),
+    Rescue(model::RunId),
+}
+
+/// What a shard tells the world.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    Reply(CommandId, Answer),
+    /// The holder of this attempt, if it is inside a node, shall stop.
+    Stop(model::RunId, model::Token),
+    Event(Event),
+}
+
+/// What happened, for metrics, alerts and the simulator's counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Event {
+    Reloaded,
+    Divergence,
+    PoisonIsolated,
+    UnknownLanded,
+    UnknownLandedWithClaims,
+    UnknownLost,
+    PoisonUnderBuiltBatch,
+    PageWhileTouched,
+    ReadOlderThanAck,
+    BornLeased,
+    Rescued,
+    RescuedAtLoad,
+    CaughtUp,
+    BacklogBesideFresh,
+    KeyReplayed,
+    KeyReplayedAfterEnd,
+    SettleRepeated,
+    StaleRefused,
+    OverlapSkipped,
+    OverlapQueued,
+    OverlapCancelled,
+    BackfillOverFired,
+    UpdatedBetweenAttempts,
+    Dead,
+    Spilled,
+    PageMerged,
+    HorizonLowered,
+    RoomShort,
+    LostWithoutRetries,
+    OldestStarted,
+    CancelledRunning,
+    SuccessBeatCancel,
+    Quarantined,
+    LateFire,
+    ClockRanWild,
+    LostTail,
+    Fenced,
+    TookOver,
+    TookOverRunning,
+    Gave,
+    StalledNobodyTook,
+}
+
+impl Batch {
+    pub fn new(seq: u64) -> Batch {
+        Batch {
+            seq,
+            decided: model::Time::MIN,
+            changes: Vec::new(),
+            outputs: Vec::new(),
+            commands: Vec::new(),
+            own: Vec::new(),
+            submissions: false,
+        }
+    }
+}

@@ -1,0 +1,492 @@
+//! Ready runs, in flows.
+//!
+//! A flow is (queue, kind, priority, lane, group). Inside a flow runs start first in, first out, by
+//! (due, id): an order that never changes, so it can be stored and paged. Memory holds the
+//! **front** of each flow; if `more` is set, the rest is on disk, all of it behind `cursor`.
+//!
+//! Between flows of a queue: the highest priority first; inside a level the lanes by their shares,
+//! inside a lane the groups in turn. One start in `OLDEST_EVERY` goes to the run of the queue that
+//! has waited longest, whatever its level, so a run starts at the latest when all that were ready
+//! before it have gone at that fraction of the queue's rate.
+//!
+//! A page of a flow is read while runs arrive, are claimed and are cancelled. What arrives during
+//! the read and belongs behind the front is set aside in `arrived`, because the page may or may not
+//! contain it; the merge puts the two together. What was touched meanwhile is left out of the merge
+//! by the caller (`load.rs`).
+//!
+//! Not here: limits. They belong in `Flows::choose`, which is the only place where a run is picked.
+
+use crate::entry::Entry;
+use crate::limits::{FLOW_FRONT, FLOW_LOW, FLOWS_MAX, LANE_SHARES, OLDEST_EVERY, PAGE, READY_MAX};
+use model::{FlowKey, Lane, Namespace, RunId, Text, Time};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlowId(pub u32);
+
+#[derive(Debug, Default)]
+pub struct Flows {
+    flows: Vec<Option<Flow>>,
+    ids: BTreeMap<FlowKey, FlowId>,
+    free: Vec<FlowId>,
+    queues: BTreeMap<(Namespace, Text), Queue>,
+    resident: usize,
+    served: u64,
+    /// Queues that got a ready run since they were last asked.
+    woken: BTreeSet<(Namespace, Text)>,
+    /// Flows whose front is short while more is on disk.
+    low: BTreeSet<FlowId>,
+    /// While the flows on disk have not all been listed, a flow that is new to memory may have
+    /// older runs there.
+    assume_more: bool,
+    collect_at: usize,
+}
+
+#[derive(Debug)]
+struct Flow {
+    key: FlowKey,
+    front: VecDeque<Entry>,
+    more: bool,
+    cursor: Option<(Time, RunId)>,
+    page: Option<PageUnderWay>,
+    /// Stands in its lane's turn.
+    listed: bool,
+}
+
+#[derive(Debug, Default)]
+struct PageUnderWay {
+    arrived: Vec<Entry>,
+    overflow: bool,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    lines: BTreeMap<Text, Line>,
+    starts: u32,
+}
+
+/// The ready runs of one kind in a queue.
+#[derive(Debug, Default)]
+struct Line {
+    levels: [Level; 10],
+    heads: BTreeSet<(Time, RunId, FlowId)>,
+    served: u64,
+}
+
+#[derive(Debug, Default)]
+struct Level {
+    /// Flows in turn. One that ran empty by another way (cancelled, taken as the oldest) is left
+    /// here until its turn comes and is dropped then: looking for it would cost a scan.
+    turns: [VecDeque<FlowId>; 3],
+    /// How many flows of each lane have a run.
+    ready: [u32; 3],
+    credit: [i32; 3],
+}
+
+/// A page of a flow that should be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedPage {
+    pub flow: FlowId,
+    pub key: FlowKey,
+    pub after: Option<(Time, RunId)>,
+}
+
+const COLLECT_FIRST: usize = 4_096;
+
+impl Flows {
+    pub fn id(&mut self, key: &FlowKey) -> FlowId {
+        if let Some(id) = self.ids.get(key) {
+            return *id;
+        }
+        let flow = Flow {
+            key: key.clone(),
+            front: VecDeque::new(),
+            more: self.assume_more,
+            cursor: None,
+            page: None,
+            listed: false,
+        };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.flows[id.0 as usize] = Some(flow);
+                id
+            }
+            None => {
+                self.flows.push(Some(flow));
+                FlowId(self.flows.len() as u32 - 1)
+            }
+        };
+        self.ids.insert(key.clone(), id);
+        self.note_low(id);
+        id
+    }
+
+    pub fn assume_more(&mut self, assume: bool) {
+        self.assume_more = assume;
+    }
+
+    fn note_low(&mut self, id: FlowId) {
+        let flow = self.flow(id);
+        if flow.more && flow.page.is_none() && flow.front.len() < FLOW_LOW {
+            self.low.insert(id);
+        }
+    }
+
+    /// The same flow in another lane.
+    pub fn in_lane(&mut self, id: FlowId, lane: Lane) -> FlowId {
+        let mut key = self.key(id).clone();
+        key.lane = lane;
+        self.id(&key)
+    }
+
+    pub fn key(&self, id: FlowId) -> &FlowKey {
+        &self.flow(id).key
+    }
+
+    fn flow(&self, id: FlowId) -> &Flow {
+        match self.flows.get(id.0 as usize) {
+            Some(Some(flow)) => flow,
+            // Ids are only made by `id` and only collected when nothing holds them.
+            _ => unreachable!("flow {id:?} was collected while in use"),
+        }
+    }
+
+    fn flow_mut(&mut self, id: FlowId) -> &mut Flow {
+        match self.flows.get_mut(id.0 as usize) {
+            Some(Some(flow)) => flow,
+            _ => unreachable!("flow {id:?} was collected while in use"),
+        }
+    }
+
+    /// A run became ready. False if it was left to the disk, where its row must say "ready".
+    pub fn push(&mut self, entry: Entry) -> bool {
+        let full = self.resident >= READY_MAX;
+        let flow = self.flow_mut(entry.flow);
+        let queue = (flow.key.namespace, flow.key.queue.clone());
+        let place = entry.place();
+        let in_front = flow.cursor.is_some_and(|cursor| place <= cursor);
+        if !flow.more && (flow.front.len() >= FLOW_FRONT || full) {
+            // The first that does not fit: from here on this flow continues on disk.
+            flow.more = true;
+            flow.cursor = flow.front.back().map(Entry::place);
+        }
+        let in_front = in_front || flow.cursor.is_some_and(|cursor| place <= cursor);
+        if flow.more && !in_front {
+            if let Some(page) = &mut flow.page {
+                if page.arrived.len() < PAGE {
+                    page.arrived.push(entry);
+                } else {
+                    page.overflow = true;
+                }
+            }
+            self.note_low(entry.flow);
+            return false;
+        }
+        self.insert(entry);
+        self.woken.insert(queue);
+        true
+    }
+
+    /// A run of the front, to be changed in place (never its place).
+    pub fn get_mut(&mut self, id: FlowId, place: (Time, RunId)) -> Option<&mut Entry> {
+        let flow = self.flow_mut(id);
+        let at = flow.front.partition_point(|other| other.place() < place);
+        flow.front.get_mut(at).filter(|entry| entry.id == place.1)
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        let flow = self.flow_mut(entry.flow);
+        let place = entry.place();
+        let at = match flow.front.back() {
+            Some(last) if last.place() > place => {
+                flow.front.partition_point(|other| other.place() < place)
+            }
+            _ => flow.front.len(),
+        };
+        if flow.front.get(at).is_some_and(|other| other.id == entry.id) {
+            return;
+        }
+        let old_head = flow.front.front().map(Entry::place);
+        flow.front.insert(at, entry);
+        self.resident += 1;
+        if at == 0 {
+            self.head_changed(entry.flow, old_head);
+        }
+    }
+
+    /// Keeps the line's view of a flow: which run heads it, and whether it stands in its lane.
+    fn head_changed(&mut self, id: FlowId, old: Option<(Time, RunId)>) {
+        let flow = self.flow_mut(id);
+        let new = flow.front.front().map(Entry::place);
+        let list = new.is_some() && !flow.listed;
+        flow.listed |= list;
+        let key = flow.key.clone();
+        let lane = key.lane as usize;
+        let line = self
+            .queues
+            .entry((key.namespace, key.queue))
+            .or_default()
+            .lines
+            .entry(key.kind)
+            .or_default();
+        if let Some((due, run)) = old {
+            line.heads.remove(&(due, run, id));
+        }
+        if let Some((due, run)) = new {
+            line.heads.insert((due, run, id));
+        }
+        let level = &mut line.levels[usize::from(key.priority.min(9))];
+        match (old.is_some(), new.is_some()) {
+            (false, true) => level.ready[lane] += 1,
+            (true, false) => level.ready[lane] -= 1,
+            _ => {}
+        }
+        if list {
+            level.turns[lane].push_back(id);
+        }
+    }
+
+    /// Takes a run that is not to start any more out of the front, wherever it stands.
+    pub fn remove(&mut self, id: FlowId, place: (Time, RunId)) -> Option<Entry> {
+        let flow = self.flow_mut(id);
+        if let Some(page) = &mut flow.page {
+            page.arrived.retain(|entry| entry.id != place.1);
+        }
+        let at = flow.front.partition_point(|other| other.place() < place);
+        if flow.front.get(at).is_none_or(|entry| entry.id != place.1) {
+            return None;
+        }
+        let old_head = flow.front.front().map(Entry::place);
+        let entry = flow.front.remove(at);
+        self.resident -= 1;
+        if at == 0 {
+            self.head_changed(id, old_head);
+        }
+        self.note_low(id);
+        entry
+    }
+
+    /// The next run to start for a claimer of these queues and kinds, taken out.
+    pub fn take(
+        &mut self,
+        namespace: Namespace,
+        queues: &[Text],
+        kinds: Option<&[Text]>,
+        held: impl Fn(Namespace, &Text) -> bool,
+    ) -> Option<Entry> {
+        for queue in queues {
+            if held(namespace, queue) {
+                continue;
+            }
+            let key = (namespace, queue.clone());
+            let flows = &mut self.flows;
+            let Some(flow) = self.queues.get_mut(&key).and_then(|q| choose(q, flows, kinds)) else {
+                continue;
+            };
+            self.served += 1;
+            let served = self.served;
+            return self.pop(flow, served);
+        }
+        None
+    }
+
+    fn pop(&mut self, id: FlowId, served: u64) -> Option<Entry> {
+        let flow = self.flow_mut(id);
+        let old_head = flow.front.front().map(Entry::place);
+        let entry = flow.front.pop_front()?;
+        let key = flow.key.clone();
+        self.resident -= 1;
+        self.head_changed(id, old_head);
+        self.note_low(id);
+        if let Some(line) = self
+            .queues
+            .get_mut(&(key.namespace, key.queue))
+            .and_then(|q| q.lines.get_mut(&key.kind))
+        {
+            line.served = served;
+        }
+        Some(entry)
+    }
+
+    /// Has this queue something that could start?
+    pub fn has_ready(&self, namespace: Namespace, queue: &Text) -> bool {
+        self.queues
+            .get(&(namespace, queue.clone()))
+            .is_some_and(|q| q.lines.values().any(|line| !line.heads.is_empty()))
+    }
+
+    pub fn take_woken(&mut self) -> BTreeSet<(Namespace, Text)> {
+        std::mem::take(&mut self.woken)
+    }
+
+    pub fn wake_all(&mut self) {
+        self.woken.extend(self.queues.keys().cloned());
+    }
+
+    /// Flows whose front is running out while more is on disk; each is asked for once.
+    pub fn wanted_pages(&mut self) -> Vec<WantedPage> {
+        let mut wanted = Vec::new();
+        for id in std::mem::take(&mut self.low) {
+            let Some(Some(flow)) = self.flows.get_mut(id.0 as usize) else { continue };
+            if flow.more && flow.page.is_none() && flow.front.len() < FLOW_LOW {
+                flow.page = Some(PageUnderWay::default());
+                wanted.push(WantedPage { flow: id, key: flow.key.clone(), after: flow.cursor });
+            }
+        }
+        wanted
+    }
+
+    /// The store has ready runs of this flow that are not in memory (found at load).
+    pub fn found(&mut self, key: &FlowKey) {
+        let id = self.id(key);
+        let flow = self.flow_mut(id);
+        if flow.front.is_empty() {
+            flow.more = true;
+        }
+        self.note_low(id);
+    }
+
+    /// A page arrived: `rows` in order, without those that were touched since it was asked for.
+    /// `complete` says that nothing lies behind it on disk; `last` is the place of the page's last
+    /// row, touched or not.
+    pub fn merge(
+        &mut self,
+        id: FlowId,
+        rows: Vec<Entry>,
+        last: Option<(Time, RunId)>,
+        complete: bool,
+        forget_arrivals: bool,
+    ) {
+        let flow = self.flow_mut(id);
+        let Some(page) = flow.page.take() else { return };
+        let queue = (flow.key.namespace, flow.key.queue.clone());
+        flow.cursor = last.or(flow.cursor);
+        flow.more = !complete || page.overflow;
+        let cursor = flow.cursor;
+        let more = flow.more;
+        for entry in rows {
+            self.insert(entry);
+        }
+        if !forget_arrivals {
+            for entry in page.arrived {
+                // Behind the page's end it will come with a later page.
+                if !more || cursor.is_some_and(|cursor| entry.place() <= cursor) {
+                    self.insert(entry);
+                }
+            }
+        }
+        self.note_low(id);
+        self.woken.insert(queue);
+    }
+
+    /// How many flows could be loaded on top of those in memory.
+    pub fn room_for_flows(&self) -> usize {
+        FLOWS_MAX.saturating_sub(self.ids.len())
+    }
+
+    pub fn wants_collection(&self) -> bool {
+        self.ids.len() > self.collect_at.max(COLLECT_FIRST)
+    }
+
+    /// Forgets flows that hold nothing and that no entry elsewhere names.
+    pub fn collect(&mut self, used: &BTreeSet<FlowId>) {
+        for (at, slot) in self.flows.iter_mut().enumerate() {
+            let id = FlowId(at as u32);
+            let idle = slot.as_ref().is_some_and(|flow| {
+                flow.front.is_empty() && !flow.more && flow.page.is_none() && !used.contains(&id)
+            });
+            if idle && let Some(flow) = slot.take() {
+                self.ids.remove(&flow.key);
+                self.free.push(id);
+                if flow.listed
+                    && let Some(line) = self
+                        .queues
+                        .get_mut(&(flow.key.namespace, flow.key.queue.clone()))
+                        .and_then(|q| q.lines.get_mut(&flow.key.kind))
+                {
+                    let level = usize::from(flow.key.priority.min(9));
+                    line.levels[level].turns[flow.key.lane as usize].retain(|f| *f != id);
+                }
+            }
+        }
+        self.queues.retain(|_, queue| {
+            queue.lines.retain(|_, line| {
+                line.levels.iter().any(|l| l.turns.iter().any(|turn| !turn.is_empty()))
+            });
+            !queue.lines.is_empty()
+        });
+        self.collect_at = self.ids.len() * 2;
+    }
+
+    /// Entries in memory, for marking what is in use and for recounts.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.flows.iter().flatten().flat_map(|flow| {
+            flow.front.iter().chain(flow.page.iter().flat_map(|page| page.arrived.iter()))
+        })
+    }
+}
+
+fn accepts(kinds: Option<&[Text]>, kind: &Text) -> bool {
+    match kinds {
+        Some(kinds) => kinds.contains(kind),
+        None => kind.starts_with("worker:"),
+    }
+}
+
+/// Which flow of this queue starts next. The one place where a run is picked.
+fn choose(queue: &mut Queue, flows: &mut [Option<Flow>], kinds: Option<&[Text]>) -> Option<FlowId> {
+    let mut lines: Vec<&mut Line> = queue
+        .lines
+        .iter_mut()
+        .filter(|(kind, line)| !line.heads.is_empty() && accepts(kinds, kind))
+        .map(|(_, line)| line)
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
+    queue.starts = queue.starts.wrapping_add(1);
+    if queue.starts.is_multiple_of(OLDEST_EVERY) {
+        return lines.iter().filter_map(|line| line.heads.first()).min().map(|head| head.2);
+    }
+    // The highest level; between kinds with runs on that level, the one served longest ago.
+    let best = lines
+        .iter_mut()
+        .map(|line| (line.top_level(), std::cmp::Reverse(line.served)))
+        .enumerate()
+        .max_by_key(|(_, rank)| *rank)
+        .map(|(at, _)| at)?;
+    lines[best].next_in_turn(flows)
+}
+
+impl Line {
+    fn top_level(&self) -> usize {
+        (0..10).rev().find(|l| self.levels[*l].ready.iter().any(|n| *n > 0)).unwrap_or(0)
+    }
+
+    /// Lanes by share (the one with the most credit goes), groups of a lane in turn.
+    fn next_in_turn(&mut self, flows: &mut [Option<Flow>]) -> Option<FlowId> {
+        let level = self.top_level();
+        let level = &mut self.levels[level];
+        let mut total = 0;
+        for (lane, share) in LANE_SHARES.into_iter().enumerate() {
+            if level.ready[lane] > 0 {
+                level.credit[lane] += share;
+                total += share;
+            }
+        }
+        let lane = (0..3)
+            .filter(|lane| level.ready[*lane] > 0)
+            .max_by_key(|lane| (level.credit[*lane], std::cmp::Reverse(*lane)))?;
+        level.credit[lane] -= total;
+        while let Some(id) = level.turns[lane].pop_front() {
+            if let Some(Some(flow)) = flows.get_mut(id.0 as usize) {
+                // It is put back behind the others if it has a run left (`head_changed`).
+                flow.listed = false;
+                if !flow.front.is_empty() {
+                    return Some(id);
+                }
+            }
+        }
+        None
+    }
+}

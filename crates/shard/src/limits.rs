@@ -1,0 +1,74 @@
+//! Every bound of the core, named, with its reason. Memory is bounded by these, never by the
+//! backlog or by how many jobs are registered.
+
+use model::Span;
+
+/// The near horizon: what is due before it is in memory.
+pub const HORIZON: Span = Span::from_secs(60);
+/// The horizon is raised when less than this is left of it.
+pub const HORIZON_LOW: Span = Span::from_secs(30);
+/// On load only this much is read before claims are served.
+pub const HORIZON_FIRST: Span = Span::from_secs(1);
+/// Rows in one page of the wheel, of a flow or of leases.
+pub const PAGE: usize = 1_024;
+/// Timer entries in memory; above it the horizon is lowered, and what lies beyond is read again
+/// when its time comes nearer.
+pub const TIMER_MAX: usize = 200_000;
+/// Ready entries of one flow in memory: its front. The rest stays on disk in the same order.
+pub const FLOW_FRONT: usize = 8_192;
+/// When fewer are left, the next page is read.
+pub const FLOW_LOW: usize = 512;
+/// Ready entries in memory over all flows; above it a flow keeps only `FLOW_LOW`.
+pub const READY_MAX: usize = 1_000_000;
+/// Flows in memory; others take turns.
+pub const FLOWS_MAX: usize = 100_000;
+/// Fires, rescues and other due work in one batch, so that a herd delays nobody else.
+pub const SLICE: usize = 512;
+/// Changes in one batch: what a store writes in a few milliseconds.
+pub const BATCH_CHANGES: usize = 4_096;
+/// Commands that wait to be decided; more are told to come back.
+pub const INBOX_MAX: usize = 16_384;
+/// Claims that wait for work.
+pub const WAITERS_MAX: usize = 16_384;
+/// Runs one claim may take.
+pub const CLAIM_MAX: usize = 1_000;
+/// Rows of jobs and specs kept for the next fire.
+pub const CACHE_MAX: usize = 50_000;
+/// Answers to settles that are remembered, so that asking again needs no read.
+pub const RECENT_MAX: usize = 65_536;
+/// At least one start in so many goes to the run that has waited longest.
+pub const OLDEST_EVERY: u32 = 8;
+/// Shares of the lanes inside a level: fresh, retry, backfill.
+pub const LANE_SHARES: [i32; 3] = [8, 4, 1];
+/// An occurrence later than this is missed, and the job's catch-up policy decides.
+pub const MISSED_AFTER: Span = Span::from_secs(60);
+/// The owner takes a run back when its lease is over by a tenth; its worker stopped at nine.
+pub const RESCUE_PERCENT: i64 = 110;
+/// A dead run waits so long for a person.
+pub const DEAD_KEPT: Span = Span::from_secs(90 * 86_400);
+/// A receiver may ask for at most this delay.
+pub const RETRY_AFTER_MAX: Span = Span::from_secs(86_400);
+/// Backoffs spread by a fifth either way, so that what failed together does not return together.
+pub const BACKOFF_SPREAD_PERCENT: i64 = 20;
+/// Attempts of one run that spend nothing (released, snoozed) end here: no loop is endless.
+pub const ATTEMPTS_MAX: u16 = 10_000;
+/// Runs that a backlog makes in one slice.
+pub const BACKLOG_SLICE: usize = 64;
+/// Pause before a commit that was refused for room or time is sent again; it doubles.
+pub const RESEND_FIRST: Span = Span::from_millis(20);
+pub const RESEND_MAX: Span = Span::from_secs(2);
+/// The floor is written at most this often.
+pub const FLOOR_EVERY: Span = Span::from_secs(10);
+
+// Ownership.
+/// A node's lease, and how often it is renewed.
+pub const NODE_TTL: Span = Span::from_secs(3);
+pub const NODE_RENEW: Span = Span::from_secs(1);
+/// A node judges others only after so many renewals of its own in a row.
+pub const RENEWALS_BEFORE_JUDGING: u32 = 2;
+/// Shards one node takes, or asks for, at once.
+pub const MOVES_AT_ONCE: usize = 32;
+/// A request for a shard that was not answered is repeated after this.
+pub const ASK_AGAIN: Span = Span::from_secs(2);
+/// How long a forwarded command may wait for an owner.
+pub const ROUTE_WAIT: Span = Span::from_secs(2);

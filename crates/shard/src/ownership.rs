@@ -1,0 +1,162 @@
+//! Ownership: which shards this node holds, as a pure state machine.
+//!
+//! One lease row per node, renewed every second; it is also the membership. A shard's row names its
+//! owner and epoch. A shard may be taken when its owner's lease has expired by the store's clock,
+//! which the store itself checks. **Expired is not lost**: an owner whose epochs are unchanged
+//! renews and keeps its memory, so a store that stalls moves nothing.
+//!
+//! ```text
+//!   not ours ──take (owner's lease expired, or nobody's, or given to us)──► ours
+//!   ours ──asked by the node it should be on, drained──► given ──► not ours
+//!   ours ──epoch in the store is another──► fenced ──► not ours
+//! ```
+//!
+//! A node judges others only after it has itself renewed twice in a row: one that was cut off, or
+//! that hears a store for the first time after a stall, first lets the others renew.
+
+use crate::limits::{ASK_AGAIN, MOVES_AT_ONCE, NODE_RENEW, NODE_TTL, RENEWALS_BEFORE_JUDGING};
+use crate::placement::place;
+use crate::planted::{Bug, Planted};
+use model::cluster::{Cluster, Renew, Take};
+use model::{NodeId, ShardId, Time};
+use std::collections::BTreeMap;
+
+#[derive(Debug)]
+pub struct Ownership {
+    node: NodeId,
+    planted: Planted,
+    view: Option<Cluster>,
+    /// Renewals in a row that were answered.
+    renewals: u32,
+    next_renew: Time,
+    asked: BTreeMap<ShardId, Time>,
+    leaving: bool,
+}
+
+/// What a renewal showed that the host must act on.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    pub take: Vec<Take>,
+    /// Ask these owners for these shards.
+    pub ask: Vec<(NodeId, ShardId)>,
+    /// Shards in memory that belong to somebody else now.
+    pub fenced: Vec<ShardId>,
+    /// The store is another one, or older than what it had acknowledged to us.
+    pub lost_tail: bool,
+}
+
+impl Ownership {
+    pub fn new(node: NodeId, planted: Planted) -> Ownership {
+        Ownership {
+            node,
+            planted,
+            view: None,
+            renewals: 0,
+            next_renew: Time::MIN,
+            asked: BTreeMap::new(),
+            leaving: false,
+        }
+    }
+
+    pub fn next_renew(&self) -> Time {
+        self.next_renew
+    }
+
+    /// Is it time to renew? Local time, because the store's may be what is missing.
+    pub fn poll_renew(&mut self, local: Time) -> Option<Renew> {
+        if local < self.next_renew {
+            return None;
+        }
+        self.next_renew = local.plus(NODE_RENEW);
+        Some(Renew { node: self.node, ttl: NODE_TTL })
+    }
+
+    pub fn handle_renew_failed(&mut self) {
+        self.renewals = 0;
+    }
+
+    /// This node takes and asks for nothing more; it gives away what it is asked for.
+    pub fn leave(&mut self) {
+        self.leaving = true;
+    }
+
+    pub fn view(&self) -> Option<&Cluster> {
+        self.view.as_ref()
+    }
+
+    /// The owner of a shard, as last seen.
+    pub fn owner(&self, shard: ShardId) -> Option<NodeId> {
+        let view = self.view.as_ref()?;
+        view.shards.iter().find(|row| row.shard == shard)?.owner
+    }
+
+    pub fn alive(&self) -> Vec<NodeId> {
+        self.view.as_ref().map(alive).unwrap_or_default()
+    }
+
+    /// Should `node` have this shard, as far as we can see?
+    pub fn belongs_to(&self, shard: ShardId, node: NodeId) -> bool {
+        place(shard, &self.alive()) == Some(node)
+    }
+
+    /// The lease is renewed and this is the cluster. `held` are the shards in memory with their
+    /// epochs.
+    pub fn handle_renewed(
+        &mut self,
+        local: Time,
+        view: Cluster,
+        held: &BTreeMap<ShardId, model::Epoch>,
+    ) -> Findings {
+        self.renewals += 1;
+        let mut found = Findings::default();
+        if let Some(before) = &self.view
+            && before.incarnation != view.incarnation
+        {
+            found.lost_tail = true;
+        }
+        let alive = alive(&view);
+        let judge = self.renewals >= RENEWALS_BEFORE_JUDGING && !self.leaving;
+        for row in &view.shards {
+            if let Some(epoch) = held.get(&row.shard) {
+                if row.epoch < *epoch {
+                    found.lost_tail = true;
+                } else if row.owner != Some(self.node) || row.epoch > *epoch {
+                    found.fenced.push(row.shard);
+                }
+                continue;
+            }
+            let mine = row.owner == Some(self.node);
+            let wanted = place(row.shard, &alive) == Some(self.node);
+            let free = match row.owner {
+                None => true,
+                Some(owner) => !alive.contains(&owner) || self.planted.is(Bug::TakeFromTheLiving),
+            };
+            if mine || (judge && wanted && free) {
+                if found.take.len() < MOVES_AT_ONCE {
+                    found.take.push(Take {
+                        shard: row.shard,
+                        node: self.node,
+                        epoch: row.epoch,
+                        by: 1,
+                    });
+                }
+            } else if judge
+                && wanted
+                && let Some(owner) = row.owner
+                && found.ask.len() < MOVES_AT_ONCE
+                && self.asked.get(&row.shard).is_none_or(|at| local.since(*at) >= ASK_AGAIN)
+            {
+                self.asked.insert(row.shard, local);
+                found.ask.push((owner, row.shard));
+            }
+        }
+        self.asked.retain(|_, at| local.since(*at) < ASK_AGAIN.times(4));
+        self.view = Some(view);
+        found
+    }
+}
+
+/// Nodes whose lease holds by the store's clock.
+fn alive(view: &Cluster) -> Vec<NodeId> {
+    view.nodes.iter().filter(|lease| lease.expires > view.now).map(|lease| lease.node).collect()
+}

@@ -1,0 +1,451 @@
+//! Commits: one under way, one being built, and what follows from how the first one ends.
+//!
+//! - **Durable**: its answers leave.
+//! - **Refused** for room or time: nothing was applied. Sent again after a pause; if it carries
+//!   submissions and there is no room, they are refused instead, because what ends work must not
+//!   wait behind what adds it.
+//! - **Refused for a row**: memory and store disagree, or a command cannot be stored. Everything
+//!   built on it is dropped, a new epoch is taken, and the commands are decided again in halves
+//!   until the bad one stands alone.
+//! - **Unknown**: dropped likewise. Taking the new epoch is a write, so the number of the last
+//!   commit that comes back with it is the truth: a batch that landed releases its answers, one
+//!   that did not is decided again.
+//! - **Fenced**: another node owns the shard; the host closes it.
+
+use crate::batch::{Batch, Event, Output};
+use crate::command::{Answer, Command, CommandId, Refused};
+use crate::limits::{FLOOR_EVERY, RESEND_FIRST, RESEND_MAX};
+use crate::planted::Bug;
+use crate::rows::ReadId;
+use crate::shard::{Caller, Shard, Work};
+use model::cluster::Taken;
+use model::row::Commit;
+use model::{Epoch, NodeId, Span, Time};
+use std::collections::BTreeSet;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitEnd {
+    Durable,
+    Fenced,
+    Gap {
+        last: u64,
+    },
+    Row {
+        index: usize,
+    },
+    /// The store's clock has not reached the instant of the decisions: ours ran wild.
+    Early,
+    NoRoom,
+    NotNow,
+    Unknown,
+}
+
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    pub building: Batch,
+    sent: Option<Sent>,
+    durable: u64,
+    /// While a bad command is being looked for: decisions per batch.
+    limit: Option<usize>,
+    broken: Option<Broken>,
+    /// Callers that were told "unknown" at their deadline; their true answer is dropped.
+    answered: BTreeSet<CommandId>,
+    pub full_until: Time,
+    pub draining: bool,
+}
+
+#[derive(Debug)]
+struct Sent {
+    batch: Batch,
+    /// Set while it waits to be sent again.
+    resend: Option<Time>,
+    pause: Span,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Broken {
+    Unknown,
+    Row,
+    Room,
+    Fenced,
+    Gap,
+    Early,
+}
+
+/// Why a shard asks for a new epoch, and how far it must go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochWish {
+    pub epoch: Epoch,
+    pub by: u32,
+    /// The store has lost what it had acknowledged.
+    pub lost_tail: bool,
+}
+
+/// A limit this large is no limit.
+const LIMIT_OFF: usize = 4_096;
+const FULL_PAUSE: Span = Span::from_secs(1);
+
+impl Pipeline {
+    pub fn new(durable: u64) -> Pipeline {
+        Pipeline {
+            building: Batch::new(durable + 1),
+            sent: None,
+            durable,
+            limit: None,
+            broken: None,
+            answered: BTreeSet::new(),
+            full_until: Time::MIN,
+            draining: false,
+        }
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    pub fn sent(&self) -> Option<&Batch> {
+        self.sent.as_ref().map(|sent| &sent.batch)
+    }
+
+    pub fn has_room_for_commands(&self) -> bool {
+        let decided = self.building.commands.len() + self.building.own.len();
+        self.limit.is_none_or(|limit| decided < limit)
+    }
+
+    /// Everything decided so far is durable when this batch number is.
+    pub fn gate(&self) -> u64 {
+        if self.building.changes.is_empty() { self.building.seq - 1 } else { self.building.seq }
+    }
+
+    pub fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    pub fn next_send(&self) -> Option<Time> {
+        self.sent.as_ref().and_then(|sent| sent.resend)
+    }
+
+    /// Callers whose deadline passed while their command was on its way to the store.
+    pub fn expired(&mut self, now: Time) -> Vec<CommandId> {
+        let batches = self.sent.iter().map(|sent| &sent.batch).chain([&self.building]);
+        let late: Vec<CommandId> = batches
+            .flat_map(|batch| batch.commands.iter())
+            .filter(|(caller, _)| caller.deadline <= now && !self.answered.contains(&caller.id))
+            .map(|(caller, _)| caller.id)
+            .collect();
+        self.answered.extend(late.iter().copied());
+        late
+    }
+}
+
+impl Shard {
+    /// The next commit to send. Ask again after every input.
+    pub fn poll_commit(&mut self, now: Time) -> Option<Commit> {
+        if self.pipeline.broken.is_some() {
+            return None;
+        }
+        if let Some(sent) = &mut self.pipeline.sent {
+            if sent.resend.is_none_or(|at| at > now) {
+                return None;
+            }
+            sent.resend = None;
+        } else {
+            if self.pipeline.building.changes.is_empty() {
+                // Answers that changed nothing rest on what is durable: nothing is on its way.
+                let outputs = std::mem::take(&mut self.pipeline.building.outputs);
+                self.pipeline.building.commands.clear();
+                self.pipeline.building.own.clear();
+                self.release(outputs);
+                return None;
+            }
+            let next = self.pipeline.building.seq + 1;
+            let batch = std::mem::replace(&mut self.pipeline.building, Batch::new(next));
+            self.pipeline.sent = Some(Sent { batch, resend: None, pause: RESEND_FIRST });
+        }
+        let floor = self.floor(now);
+        let sent = self.pipeline.sent.as_ref()?;
+        Some(Commit {
+            shard: self.id,
+            epoch: self.epoch,
+            seq: sent.batch.seq,
+            decided: sent.batch.decided,
+            changes: sent.batch.changes.clone(),
+            floor,
+        })
+    }
+
+    /// Nothing on the wheel is due before this, as far as memory knows; written now and then.
+    fn floor(&mut self, now: Time) -> Option<Time> {
+        if now.since(self.floor_written) < FLOOR_EVERY || !self.loader.is_caught_up(now) {
+            return None;
+        }
+        self.floor_written = now;
+        // A batch on its way may put something back on the wheel: only what lies a whole horizon
+        // behind is certainly gone.
+        let oldest = self.leases.iter().map(|lease| lease.entry.due).min().unwrap_or(now);
+        Some(oldest.min(now).minus(crate::limits::HORIZON))
+    }
+
+    pub fn handle_commit(&mut self, now: Time, seq: u64, end: CommitEnd) {
+        let Some(sent) = &mut self.pipeline.sent else { return };
+        if sent.batch.seq != seq || self.pipeline.broken.is_some() {
+            return;
+        }
+        let end = if self.planted.is(Bug::IgnoreFence) && end == CommitEnd::Fenced {
+            CommitEnd::Durable
+        } else {
+            end
+        };
+        let broken = match end {
+            CommitEnd::Durable => {
+                self.durable(seq);
+                self.work(now);
+                return;
+            }
+            CommitEnd::NoRoom if sent.batch.submissions => {
+                self.pipeline.full_until = now.plus(FULL_PAUSE);
+                self.event(Event::RoomShort);
+                Broken::Room
+            }
+            CommitEnd::NoRoom | CommitEnd::NotNow => {
+                sent.resend = Some(now.plus(sent.pause));
+                sent.pause = sent.pause.times(2).min(RESEND_MAX);
+                return;
+            }
+            CommitEnd::Unknown => Broken::Unknown,
+            CommitEnd::Row { .. } => {
+                if !self.pipeline.building.commands.is_empty() {
+                    self.event(Event::PoisonUnderBuiltBatch);
+                }
+                Broken::Row
+            }
+            CommitEnd::Fenced => Broken::Fenced,
+            CommitEnd::Gap { .. } => Broken::Gap,
+            CommitEnd::Early => {
+                self.event(Event::ClockRanWild);
+                Broken::Early
+            }
+        };
+        self.pipeline.broken = Some(broken);
+    }
+
+    fn durable(&mut self, seq: u64) {
+        let Some(sent) = self.pipeline.sent.take() else { return };
+        self.pipeline.durable = seq;
+        self.pipeline.limit =
+            self.pipeline.limit.map(|limit| limit * 2).filter(|limit| *limit < LIMIT_OFF);
+        let mut batch = sent.batch;
+        let outputs = std::mem::take(&mut batch.outputs);
+        for (caller, _) in std::mem::take(&mut batch.commands) {
+            if !outputs.iter().any(|o| matches!(o, Output::Reply(id, _) if *id == caller.id)) {
+                self.pipeline.answered.remove(&caller.id);
+            }
+        }
+        self.release(outputs);
+        self.rows.acknowledge(batch, ReadId(self.last_read));
+        self.retire();
+    }
+
+    pub(crate) fn retire(&mut self) {
+        let oldest = self.parked.keys().next().copied();
+        if oldest.is_some() && self.rows.waiting_batches() > 0 {
+            self.event(Event::ReadOlderThanAck);
+        }
+        self.rows.retire(oldest);
+    }
+
+    fn release(&mut self, outputs: Vec<Output>) {
+        for output in outputs {
+            if let Output::Reply(caller, _) = &output
+                && self.pipeline.answered.remove(caller)
+            {
+                continue;
+            }
+            self.outputs.push_back(output);
+        }
+    }
+
+    /// Memory can no longer be trusted: a new epoch is needed before anything else happens.
+    pub fn wants_epoch(&self) -> Option<EpochWish> {
+        let broken = self.pipeline.broken?;
+        if broken == Broken::Fenced {
+            return None;
+        }
+        let lost_tail = broken == Broken::Gap;
+        let by = if lost_tail && !self.planted.is(Bug::NoEpochJump) { Epoch::JUMP } else { 1 };
+        Some(EpochWish { epoch: self.epoch, by, lost_tail })
+    }
+
+    /// The store is another one than before, or lost what it had acknowledged.
+    pub fn handle_lost_tail(&mut self) {
+        self.pipeline.broken = Some(Broken::Gap);
+    }
+
+    /// Stops deciding; what is on its way is finished. Then the shard can be given away.
+    pub fn drain(&mut self) {
+        self.pipeline.draining = true;
+    }
+
+    pub fn is_drained(&self) -> bool {
+        self.pipeline.draining
+            && self.pipeline.sent.is_none()
+            && self.pipeline.building.changes.is_empty()
+            && self.pipeline.broken.is_none()
+    }
+
+    /// Another node owns the shard.
+    pub fn is_fenced(&self) -> bool {
+        self.pipeline.broken == Some(Broken::Fenced)
+    }
+
+    /// The tokens of this epoch are running out: time for a new one.
+    pub fn wants_fresh_tokens(&self) -> bool {
+        self.counter > u32::MAX / 2
+    }
+
+    /// A new epoch was taken: settle what was on its way and load what the store holds.
+    pub fn handle_epoch(&mut self, now: Time, taken: Taken, alive: &[NodeId]) {
+        let broken = self.pipeline.broken.take();
+        let mut again: Vec<(Caller, Command)> = Vec::new();
+        let mut limit = self.pipeline.limit;
+        if let Some(sent) = self.pipeline.sent.take() {
+            let mut landed = taken.seq >= sent.batch.seq && broken == Some(Broken::Unknown);
+            if broken == Some(Broken::Unknown) {
+                landed &= !self.planted.is(Bug::UnknownMeansLost);
+                landed |= self.planted.is(Bug::UnknownMeansLanded);
+            }
+            let batch = sent.batch;
+            if landed {
+                self.event(Event::UnknownLanded);
+                if batch.outputs.iter().any(claims) {
+                    self.event(Event::UnknownLandedWithClaims);
+                }
+                self.release(batch.outputs);
+            } else if broken == Some(Broken::Row) {
+                limit = self.isolate(batch, &mut again, limit);
+            } else if broken == Some(Broken::Room) {
+                for (caller, command) in batch.commands {
+                    if matches!(command, Command::Submit(_)) {
+                        self.refuse(caller, Refused::Full);
+                    } else {
+                        again.push((caller, command));
+                    }
+                }
+            } else {
+                self.event(Event::UnknownLost);
+                again.extend(batch.commands);
+            }
+        }
+        again.append(&mut self.pipeline.building.commands);
+        let full_until = self.pipeline.full_until;
+        let answered = std::mem::take(&mut self.pipeline.answered);
+        self.epoch = taken.epoch;
+        self.forget_memory(&mut again, taken.seq);
+        self.pipeline.limit = limit;
+        self.pipeline.full_until = full_until;
+        for (caller, command) in again.into_iter().rev() {
+            if answered.contains(&caller.id) {
+                // It was told "unknown"; deciding it now could do it after the caller gave up.
+                continue;
+            }
+            self.inbox.push_front(caller, command);
+        }
+        self.begin_load(taken, alive, now);
+    }
+
+    /// A row was refused. Halves until one decision stands alone; that one is refused.
+    fn isolate(
+        &mut self,
+        batch: Batch,
+        again: &mut Vec<(Caller, Command)>,
+        limit: Option<usize>,
+    ) -> Option<usize> {
+        self.event(Event::Divergence);
+        let decided = batch.commands.len() + batch.own.len();
+        if self.planted.is(Bug::PoisonDropsAll) {
+            for (caller, _) in batch.commands {
+                self.refuse(caller, Refused::Poison);
+            }
+            return None;
+        }
+        if decided <= 1 {
+            for (caller, _) in batch.commands {
+                self.refuse(caller, Refused::Poison);
+                self.event(Event::PoisonIsolated);
+            }
+            for own in batch.own {
+                self.quarantine.insert(own);
+                self.event(Event::Quarantined);
+            }
+            return limit;
+        }
+        again.extend(batch.commands);
+        Some((decided / 2).max(1))
+    }
+
+    fn refuse(&mut self, caller: Caller, refused: Refused) {
+        if !self.pipeline.answered.remove(&caller.id) {
+            self.outputs.push_back(Output::Reply(caller.id, Answer::Refused(refused)));
+        }
+    }
+
+    /// Throws away everything that came from the store or from undurable decisions. Callers'
+    /// commands are kept; decisions of our own are found again by loading.
+    fn forget_memory(&mut self, again: &mut Vec<(Caller, Command)>, seq: u64) {
+        let again_works = std::mem::take(&mut self.again);
+        let parked = std::mem::take(&mut self.parked).into_values().flat_map(|(_, works)| works);
+        let wanted = std::mem::take(&mut self.wanted);
+        again.extend(again_works.into_iter().chain(parked).chain(wanted).filter_map(|parked| {
+            match parked.work {
+                Work::Command(caller, command) => Some((caller, command)),
+                _ => None,
+            }
+        }));
+        again.extend(
+            self.waiters.drain().into_iter().map(|(caller, claim)| (caller, Command::Claim(claim))),
+        );
+        self.flows = Default::default();
+        self.timer = Default::default();
+        self.leases = Default::default();
+        self.rows = crate::rows::Rows::new(self.planted);
+        self.recent = Default::default();
+        self.holds.clear();
+        self.unpatched.clear();
+        self.reads.clear();
+        self.outstanding.clear();
+        self.retry_reads.clear();
+        self.outcome_reads.clear();
+        self.outcomes.clear();
+        self.sweeps.clear();
+        self.read_once.clear();
+        self.counter = 0;
+        self.pipeline = Pipeline::new(seq);
+    }
+
+    /// This node does not own the shard any more. Callers whose command was not sent, or was
+    /// refused, may ask the new owner; the others cannot be told.
+    pub fn close(mut self) -> Vec<Output> {
+        let unknown = matches!(self.pipeline.broken, Some(Broken::Unknown)) || {
+            self.pipeline.sent.is_some() && self.pipeline.broken.is_none()
+        };
+        if let Some(sent) = self.pipeline.sent.take() {
+            for (caller, _) in sent.batch.commands {
+                let refused = if unknown { Refused::Unknown } else { Refused::NotOwner };
+                self.refuse(caller, refused);
+            }
+        }
+        let mut again = std::mem::take(&mut self.pipeline.building.commands);
+        let answered = std::mem::take(&mut self.pipeline.answered);
+        self.forget_memory(&mut again, 0);
+        self.pipeline.answered = answered;
+        again.extend(self.inbox.drain());
+        for (caller, _) in again {
+            self.refuse(caller, Refused::NotOwner);
+        }
+        self.outputs.into_iter().collect()
+    }
+}
+
+fn claims(output: &Output) -> bool {
+    matches!(output, Output::Reply(_, Answer::Claimed(leases)) if !leases.is_empty())
+}

@@ -1,0 +1,590 @@
+//! One shard. Inputs are `handle_*`, outputs are `poll_*`; time is an argument.
+//!
+//! A command waits in the inbox, is **decided** when the rows it needs are known (if not, they are
+//! read first), and its changes join the batch being built. A batch is sent when the one before it
+//! is durable. Only then do its answers leave: persist, then act. If a commit's outcome is unknown
+//! or contradicts memory, memory is thrown away, a new epoch is taken, and what the store holds is
+//! loaded again (`pipeline.rs`, `load.rs`).
+//!
+//! The verbs are in `verbs/`, one file each. They follow one rule that makes them repeatable: a
+//! verb asks for every row it needs (`?` on `Need`) before it changes anything.
+
+use crate::batch::{Batch, Event, Output, Own};
+use crate::command::{Answer, Command, CommandId, Refused};
+use crate::entry::{Entry, Policies};
+use crate::flows::{FlowId, Flows};
+use crate::inbox::Inbox;
+use crate::leases::Leases;
+use crate::limits::{BATCH_CHANGES, SLICE};
+use crate::load::Loader;
+use crate::pipeline::Pipeline;
+use crate::planted::{Bug, Planted};
+use crate::recent::Recent;
+use crate::rows::{ReadId, Rows};
+use crate::timer::{Timed, Timer};
+use crate::verbs::Sweep;
+use crate::waiters::Waiters;
+use calendar::Schedule;
+use model::read::{Outcome, Read, WheelKey};
+use model::row::{BacklogId, Change, Expect, HoldRow, JobRow, Key, Row, RunRow, Scope};
+use model::{Epoch, JobId, NodeId, RunId, ShardId, Spec, Time, Token};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Who asked, and until when the answer is of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    pub id: CommandId,
+    pub deadline: Time,
+}
+
+/// Something to be decided.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    Command(Caller, Command),
+    Due(Timed),
+    Rescue(RunId),
+}
+
+/// Work that waits for rows, with all the rows it has asked for so far: what was read for an
+/// earlier try is forgotten, so each try asks for everything again.
+#[derive(Clone, Debug)]
+pub(crate) struct Parked {
+    pub keys: Vec<Key>,
+    pub work: Work,
+}
+
+/// Rows that must be read before a decision.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Need(pub Vec<Key>);
+
+pub(crate) type Decision<T> = Result<T, Need>;
+
+#[derive(Debug)]
+pub struct Shard {
+    pub(crate) id: ShardId,
+    pub(crate) node: NodeId,
+    pub(crate) epoch: Epoch,
+    pub(crate) planted: Planted,
+    pub(crate) counter: u32,
+
+    pub(crate) flows: Flows,
+    pub(crate) timer: Timer,
+    pub(crate) leases: Leases,
+    pub(crate) policies: Policies,
+    pub(crate) rows: Rows,
+    pub(crate) recent: Recent,
+    pub(crate) holds: BTreeMap<Scope, HoldRow>,
+    pub(crate) waiters: Waiters,
+    pub(crate) schedules: BTreeMap<(JobId, u32), Schedule>,
+    /// Runs pushed to a flow in this pass whose row does not say "ready" yet.
+    pub(crate) unpatched: Vec<(FlowId, (Time, RunId))>,
+    /// Own decisions that the store refused for a row: left alone until a person looks.
+    pub(crate) quarantine: BTreeSet<Own>,
+
+    pub(crate) inbox: Inbox,
+    /// Work whose rows have come.
+    pub(crate) again: VecDeque<Parked>,
+    pub(crate) parked: BTreeMap<ReadId, (Vec<Key>, Vec<Parked>)>,
+    pub(crate) wanted: Vec<Parked>,
+
+    pub(crate) loader: Loader,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) reads: VecDeque<(ReadId, Read)>,
+    pub(crate) outstanding: BTreeMap<ReadId, Read>,
+    pub(crate) retry_reads: Vec<(Time, ReadId)>,
+    /// Backlogs that wait to learn what became of their instants.
+    pub(crate) outcome_reads: BTreeMap<ReadId, BacklogId>,
+    pub(crate) outcomes: BTreeMap<BacklogId, (Time, Vec<Outcome>)>,
+    pub(crate) sweeps: BTreeMap<JobId, Sweep>,
+    /// Keys read for the decisions of this pass.
+    pub(crate) read_once: Vec<Key>,
+    pub(crate) last_read: u64,
+    pub(crate) outputs: VecDeque<Output>,
+    /// Until when this node's own lease can be trusted.
+    pub(crate) trusted_until: Time,
+    pub(crate) floor_written: Time,
+}
+
+impl Shard {
+    /// A shard that this node has just taken. It reads what it needs and then lives.
+    pub fn new(
+        id: ShardId,
+        node: NodeId,
+        taken: model::cluster::Taken,
+        alive: &[NodeId],
+        now: Time,
+        planted: Planted,
+    ) -> Shard {
+        let mut shard = Shard {
+            id,
+            node,
+            epoch: taken.epoch,
+            planted,
+            counter: 0,
+            flows: Flows::default(),
+            timer: Timer::default(),
+            leases: Leases::default(),
+            policies: Policies::default(),
+            rows: Rows::new(planted),
+            recent: Recent::default(),
+            holds: BTreeMap::new(),
+            waiters: Waiters::default(),
+            schedules: BTreeMap::new(),
+            unpatched: Vec::new(),
+            quarantine: BTreeSet::new(),
+            inbox: Inbox::default(),
+            again: VecDeque::new(),
+            parked: BTreeMap::new(),
+            wanted: Vec::new(),
+            loader: Loader::default(),
+            pipeline: Pipeline::new(taken.seq),
+            reads: VecDeque::new(),
+            outstanding: BTreeMap::new(),
+            retry_reads: Vec::new(),
+            outcome_reads: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            sweeps: BTreeMap::new(),
+            read_once: Vec::new(),
+            last_read: 0,
+            outputs: VecDeque::new(),
+            trusted_until: now,
+            floor_written: now,
+        };
+        shard.begin_load(taken, alive, now);
+        shard
+    }
+
+    pub fn id(&self) -> ShardId {
+        self.id
+    }
+
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Has everything been loaded that claims and decisions need?
+    pub fn is_live(&self) -> bool {
+        self.loader.is_live() && !self.pipeline.is_broken()
+    }
+
+    pub fn handle_command(&mut self, now: Time, caller: Caller, command: Command) {
+        if let Err(refused) = self.inbox.push(caller, command) {
+            self.outputs.push_back(Output::Reply(caller.id, Answer::Refused(refused)));
+        }
+        self.work(now);
+    }
+
+    /// The claimer hung up: what it waits for is not to be claimed for it.
+    pub fn handle_gone(&mut self, caller: CommandId) {
+        self.waiters.remove(caller);
+        self.inbox.remove(caller);
+    }
+
+    /// Until when the node's lease is known to hold; heartbeats are answered only before that.
+    pub fn handle_trust(&mut self, until: Time) {
+        self.trusted_until = until;
+    }
+
+    /// Time has passed.
+    pub fn handle_tick(&mut self, now: Time) {
+        self.expire(now);
+        self.read_again(now);
+        self.work(now);
+    }
+
+    /// When `handle_tick` should be called next.
+    pub fn next_tick(&self) -> Option<Time> {
+        [
+            self.timer.next(),
+            self.leases.next_end(),
+            self.waiters.next_end(),
+            self.loader.next_raise(),
+            self.pipeline.next_send(),
+            self.inbox.next_deadline(),
+            self.holds.values().filter_map(|hold| hold.until).min(),
+            self.retry_reads.iter().map(|(at, _)| *at).min(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    pub fn poll_read(&mut self) -> Option<(ReadId, Read)> {
+        self.reads.pop_front()
+    }
+
+    /// Decides as much as fits into the batch being built.
+    pub(crate) fn work(&mut self, now: Time) {
+        if !self.is_live() {
+            self.load_more(now);
+            return;
+        }
+        if self.pipeline.draining {
+            return;
+        }
+        self.pipeline.building.decided = self.pipeline.building.decided.max(now);
+        let flows = &self.flows;
+        self.timer.advance(now, |entry| flows.key(entry.flow).namespace);
+        self.release_holds(now);
+        let room = |shard: &Shard| {
+            shard.pipeline.building.changes.len() < BATCH_CHANGES
+                && shard.pipeline.has_room_for_commands()
+        };
+        while room(self) {
+            let Some(Parked { keys, work }) = self.again.pop_front() else { break };
+            self.decide(now, keys, work);
+        }
+        if self.again.is_empty() {
+            // What was read for these decisions grows old from here on.
+            for key in std::mem::take(&mut self.read_once) {
+                self.rows.drop_read(&key);
+            }
+        }
+        // Settles first, because they free what others wait for; submissions last, because only
+        // they can be refused.
+        for class in 0..Inbox::CLASSES {
+            if class == Inbox::SUBMIT {
+                self.due_slice(now);
+                self.rescues(now);
+            }
+            let share = Inbox::share(class);
+            for _ in 0..share {
+                if !room(self) {
+                    break;
+                }
+                let Some((caller, command)) = self.inbox.pop(class) else { break };
+                self.decide(now, Vec::new(), Work::Command(caller, command));
+            }
+        }
+        self.serve_waiters(now);
+        self.patch_ready();
+        self.park();
+        self.load_more(now);
+        self.collect();
+    }
+
+    fn due_slice(&mut self, now: Time) {
+        for _ in 0..SLICE {
+            if self.pipeline.building.changes.len() >= BATCH_CHANGES
+                || !self.pipeline.has_room_for_commands()
+            {
+                break;
+            }
+            let Some(timed) = self.timer.pop_due() else { break };
+            self.decide(now, Vec::new(), Work::Due(timed));
+        }
+    }
+
+    fn rescues(&mut self, now: Time) {
+        for run in self.leases.ended(now, SLICE) {
+            // Waiting for its rows counts as under way; `park` gives it back if they never come.
+            self.leases.renew(run, now);
+            self.decide(now, Vec::new(), Work::Rescue(run));
+        }
+    }
+
+    fn decide(&mut self, now: Time, mut keys: Vec<Key>, work: Work) {
+        let own = match &work {
+            Work::Command(..) => None,
+            Work::Due(timed) => Some(Own::Due(timed.key())),
+            Work::Rescue(run) => Some(Own::Rescue(*run)),
+        };
+        if own.is_some_and(|own| self.quarantine.contains(&own)) {
+            return;
+        }
+        let outcome = match &work {
+            Work::Command(caller, command) => self.decide_command(now, *caller, command),
+            Work::Due(timed) => self.decide_due(now, *timed).map(|()| None),
+            Work::Rescue(run) => self.decide_rescue(now, *run).map(|()| None),
+        };
+        match (outcome, work) {
+            (Err(Need(needs)), work) => {
+                keys.extend(needs);
+                self.wanted.push(Parked { keys, work });
+            }
+            (Ok(answer), Work::Command(caller, command)) => {
+                // A claim that waits stands with the waiters until it is served.
+                if let Some(answer) = answer {
+                    self.reply(caller, answer);
+                    let batch = &mut self.pipeline.building;
+                    batch.submissions |= matches!(command, Command::Submit(_));
+                    batch.commands.push((caller, command));
+                }
+            }
+            (Ok(_), _) => self.pipeline.building.own.extend(own),
+        }
+    }
+
+    /// `None`: the answer comes later (a claim that waits for work).
+    fn decide_command(
+        &mut self,
+        now: Time,
+        caller: Caller,
+        command: &Command,
+    ) -> Decision<Option<Answer>> {
+        let answer = match command {
+            Command::Submit(jobs) => self.decide_submit(now, jobs)?,
+            Command::Claim(claim) => return self.decide_claim(now, caller, claim),
+            Command::Heartbeat(beats) => self.decide_heartbeat(now, beats),
+            Command::Settle(settles) => self.decide_settle(now, settles)?,
+            Command::CancelRun(run) => self.decide_cancel_run(now, *run)?,
+            Command::CancelJob(job) => self.decide_cancel_job(now, *job)?,
+            Command::DeleteJob(job) => self.decide_delete(now, *job)?,
+            Command::Pause { job, reason, until } => {
+                self.decide_pause(now, *job, reason, *until)?
+            }
+            Command::Resume(job) => self.decide_resume(now, *job)?,
+            Command::Trigger { job, id, payload, key } => {
+                self.decide_trigger(now, *job, *id, payload.as_ref(), key.as_ref())?
+            }
+            Command::Update { job, spec, if_version } => {
+                self.decide_update(now, *job, spec, *if_version)?
+            }
+            Command::Replay { run, payload } => self.decide_replay(now, *run, payload.as_ref())?,
+            Command::Discard(run) => self.decide_discard(now, *run)?,
+            Command::Rerun { run } => self.decide_rerun(now, *run)?,
+            Command::Backfill { job, from, to, only, per_second, key } => {
+                self.decide_backfill(now, *job, (*from, *to), *only, *per_second, key.as_ref())?
+            }
+            Command::CancelBackfill(id) => self.decide_cancel_backfill(*id)?,
+            Command::Hold { scope, reason, until } => self.decide_hold(scope, reason, *until),
+            Command::Release(scope) => self.decide_release(scope),
+        };
+        Ok(Some(answer))
+    }
+
+    fn decide_due(&mut self, now: Time, timed: Timed) -> Decision<()> {
+        match timed {
+            Timed::Run(entry) => {
+                self.fire_run(now, entry);
+                Ok(())
+            }
+            Timed::Row(WheelKey::Job(job), _) => self.decide_job_due(now, job),
+            Timed::Row(WheelKey::Backlog(id), _) => self.decide_backlog_due(now, id),
+            Timed::Row(WheelKey::Run(_), _) => Ok(()),
+        }
+    }
+
+    /// Reads, in one request, what this pass found missing.
+    fn park(&mut self) {
+        if self.wanted.is_empty() {
+            return;
+        }
+        let mut keys = BTreeSet::new();
+        let works = std::mem::take(&mut self.wanted);
+        for parked in &works {
+            keys.extend(parked.keys.iter().cloned());
+        }
+        let keys: Vec<Key> = keys.into_iter().collect();
+        let id = self.read(Read::Rows(keys.clone()));
+        self.parked.insert(id, (keys, works));
+    }
+
+    pub(crate) fn read(&mut self, read: Read) -> ReadId {
+        self.last_read += 1;
+        let id = ReadId(self.last_read);
+        self.outstanding.insert(id, read.clone());
+        self.reads.push_back((id, read));
+        id
+    }
+
+    /// An answer leaves with the batch it was decided in.
+    pub(crate) fn reply(&mut self, caller: Caller, answer: Answer) {
+        let early = match &answer {
+            Answer::Claimed(_) => self.planted.is(Bug::DispatchBeforeCommit),
+            _ => self.planted.is(Bug::ReplyBeforeCommit),
+        };
+        let output = Output::Reply(caller.id, answer);
+        if early {
+            self.outputs.push_back(output);
+        } else {
+            self.pipeline.building.outputs.push(output);
+        }
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    /// Answers callers whose deadline has passed. What was not sent is refused; what was may have
+    /// been done, and its true answer is dropped when it comes.
+    fn expire(&mut self, now: Time) {
+        for caller in self.inbox.expired(now) {
+            let refused = Answer::Refused(Refused::TooLate);
+            self.outputs.push_back(Output::Reply(caller, refused));
+        }
+        for caller in self.pipeline.expired(now) {
+            let refused = Answer::Refused(Refused::Unknown);
+            self.outputs.push_back(Output::Reply(caller, refused));
+        }
+    }
+
+    /// Drops interned flows and policies that nothing names any more.
+    fn collect(&mut self) {
+        if !self.flows.wants_collection() && !self.policies.wants_collection() {
+            return;
+        }
+        let entries = || self.timer.entries().chain(self.leases.iter().map(|lease| &lease.entry));
+        let flows: BTreeSet<FlowId> = entries().map(|entry| entry.flow).collect();
+        let policies = entries().chain(self.flows.entries()).map(|entry| entry.policy).collect();
+        // Work that waits for rows holds entries too; it is short-lived, so collection waits.
+        let waiting = self.again.iter().chain(self.parked.values().flat_map(|(_, works)| works));
+        if waiting.filter(|p| matches!(p.work, Work::Due(Timed::Run(_)))).count() > 0 {
+            return;
+        }
+        self.flows.collect(&flows);
+        self.policies.collect(&policies);
+    }
+
+    // ---- rows ----------------------------------------------------------------------------------
+
+    pub(crate) fn row(&self, key: Key) -> Decision<Option<&Row>> {
+        let batches = [Some(&self.pipeline.building), self.pipeline.sent()].into_iter().flatten();
+        self.rows.get(&key, batches).ok_or_else(|| Need(vec![key]))
+    }
+
+    pub(crate) fn job_row(&self, id: JobId) -> Decision<Option<JobRow>> {
+        match self.row(Key::Job(id))? {
+            Some(Row::Job(row)) => Ok(Some(row.clone())),
+            _ => Ok(None),
+        }
+    }
+
+    pub(crate) fn run_row(&self, id: RunId) -> Decision<Option<RunRow>> {
+        match self.row(Key::Run(id))? {
+            Some(Row::Run(row)) => Ok(Some(row.clone())),
+            _ => Ok(None),
+        }
+    }
+
+    pub(crate) fn spec_row(&self, job: JobId, version: u32) -> Decision<Option<Arc<Spec>>> {
+        match self.row(Key::Spec(job, version))? {
+            Some(Row::Spec(spec)) => Ok(Some(spec.clone())),
+            _ => Ok(None),
+        }
+    }
+
+    pub(crate) fn change(&mut self, key: Key, expect: Expect, row: Option<Row>) {
+        match &key {
+            Key::Run(run) => self.touch(WheelKey::Run(*run)),
+            Key::Job(job) => self.touch(WheelKey::Job(*job)),
+            Key::Backlog(id) => self.touch(WheelKey::Backlog(*id)),
+            _ => {}
+        }
+        let batch: &mut Batch = &mut self.pipeline.building;
+        let change = Change { key, expect, row };
+        self.rows.changed(&change, batch.seq, batch.changes.len());
+        batch.changes.push(change);
+    }
+
+    /// Writes a job's row; `job` carries the revision it was read with.
+    pub(crate) fn put_job(&mut self, mut job: JobRow) {
+        let expect = Expect::Rev(job.rev);
+        job.rev += 1;
+        let (id, due, namespace) = (job.id, job.due, job.namespace);
+        self.change(Key::Job(id), expect, Some(Row::Job(job)));
+        if let Some(due) = due {
+            self.wait_for(due, Timed::Row(WheelKey::Job(id), namespace));
+        }
+    }
+
+    /// Keeps a thing in the timer if its time is near; else the wheel on disk has it.
+    pub(crate) fn wait_for(&mut self, due: Time, timed: Timed) {
+        if due < self.loader.kept_before() {
+            let at = if self.planted.is(Bug::FireEarly) {
+                Time::from_micros(due.micros() / 1_000_000 * 1_000_000)
+            } else {
+                due.ceil_millis()
+            };
+            self.timer.put(at, timed);
+        }
+    }
+
+    pub(crate) fn stop_waiting(&mut self, due: Time, key: WheelKey) {
+        let at = due.ceil_millis();
+        self.timer.remove(at, key);
+    }
+
+    pub(crate) fn row_of(&self, entry: &Entry) -> RunRow {
+        RunRow {
+            id: entry.id,
+            rev: entry.rev,
+            state: entry.state,
+            due: entry.due,
+            nominal: entry.nominal,
+            flow: self.flows.key(entry.flow).clone(),
+            version: entry.version,
+            attempts: entry.attempts,
+            retries: entry.retries,
+            lost: entry.lost,
+            replays: entry.replays,
+            policy: self.policies.get(entry.policy),
+            checkpoint: entry.checkpoint,
+            fresh: entry.fresh,
+            body: None,
+        }
+    }
+
+    pub(crate) fn entry_of(&mut self, row: &RunRow) -> Entry {
+        Entry {
+            id: row.id,
+            due: row.due,
+            nominal: row.nominal,
+            flow: self.flows.id(&row.flow),
+            policy: self.policies.id(&row.policy),
+            version: row.version,
+            rev: row.rev,
+            checkpoint: row.checkpoint,
+            attempts: row.attempts,
+            retries: row.retries,
+            lost: row.lost,
+            replays: row.replays,
+            state: row.state,
+            fresh: row.fresh,
+        }
+    }
+
+    /// Writes a resident run's row again after the entry was changed.
+    pub(crate) fn put_run(&mut self, entry: &mut Entry) {
+        let expect = Expect::Rev(entry.rev);
+        entry.rev += 1;
+        let row = self.row_of(entry);
+        self.change(Key::Run(entry.id), expect, Some(Row::Run(row)));
+    }
+
+    pub(crate) fn remove_run(&mut self, entry: &Entry) {
+        self.change(Key::Run(entry.id), Expect::Rev(entry.rev), None);
+        if entry.checkpoint > 0 {
+            self.change(Key::Checkpoint(entry.id), Expect::Rev(entry.checkpoint), None);
+        }
+    }
+
+    pub(crate) fn next_token(&mut self) -> Token {
+        self.counter += 1;
+        let epoch = if self.planted.is(Bug::TokenIgnoresEpoch) { Epoch(1) } else { self.epoch };
+        Token::new(epoch, self.counter)
+    }
+
+    pub(crate) fn schedule(
+        &mut self,
+        job: JobId,
+        version: u32,
+        spec: &Spec,
+        versioned: Time,
+    ) -> Option<Schedule> {
+        if let Some(schedule) = self.schedules.get(&(job, version)) {
+            return Some(schedule.clone());
+        }
+        let schedule = Schedule::new(&spec.schedule, &job.to_bytes(), versioned).ok()?;
+        if self.schedules.len() >= crate::limits::CACHE_MAX {
+            self.schedules.clear();
+        }
+        self.schedules.insert((job, version), schedule.clone());
+        Some(schedule)
+    }
+}

@@ -1,0 +1,160 @@
+//! The near horizon: what is due soon, in order, and what is due now, in fair slices.
+//!
+//! The far future lies in the store, on a wheel of buckets. `load.rs` brings it here ahead of its
+//! time. A tick costs what is due, never what is registered.
+//!
+//! What has fallen due moves to the due set, from which slices are taken in turn over namespaces
+//! and then over flows: a herd of a hundred thousand delays nobody else's single run.
+
+use crate::entry::Entry;
+use model::read::WheelKey;
+use model::{Namespace, RunId, Time};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A thing that waits for an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timed {
+    Run(Entry),
+    /// A recurring job or a backlog row: its state is in its row, which is read when it fires.
+    Row(WheelKey, Namespace),
+}
+
+impl Timed {
+    pub fn key(&self) -> WheelKey {
+        match self {
+            Timed::Run(entry) => WheelKey::Run(entry.id),
+            Timed::Row(key, _) => *key,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Timer {
+    waiting: BTreeMap<(Time, WheelKey), Timed>,
+    due: BTreeMap<Namespace, DueOfNamespace>,
+    turns: VecDeque<Namespace>,
+    due_count: usize,
+}
+
+#[derive(Debug, Default)]
+struct DueOfNamespace {
+    /// By flow; jobs and backlog rows share one.
+    flows: BTreeMap<u32, VecDeque<Timed>>,
+    turns: VecDeque<u32>,
+}
+
+const ROWS: u32 = u32::MAX;
+
+impl Timer {
+    pub fn len(&self) -> usize {
+        self.waiting.len() + self.due_count
+    }
+
+    pub fn put(&mut self, at: Time, timed: Timed) {
+        self.waiting.insert((at, timed.key()), timed);
+    }
+
+    /// When something falls due next; at once if something is due already.
+    pub fn next(&self) -> Option<Time> {
+        if self.due_count > 0 {
+            return Some(Time::MIN);
+        }
+        self.waiting.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Moves what is due at `now` to the due set.
+    pub fn advance(&mut self, now: Time, flow_namespace: impl Fn(&Entry) -> Namespace) {
+        while let Some(first) = self.waiting.first_entry() {
+            if first.key().0 > now {
+                break;
+            }
+            let timed = first.remove();
+            let (namespace, flow) = match &timed {
+                Timed::Run(entry) => (flow_namespace(entry), entry.flow.0),
+                Timed::Row(_, namespace) => (*namespace, ROWS),
+            };
+            let of = self.due.entry(namespace).or_insert_with(|| {
+                self.turns.push_back(namespace);
+                DueOfNamespace::default()
+            });
+            let queue = of.flows.entry(flow).or_insert_with(|| {
+                of.turns.push_back(flow);
+                VecDeque::new()
+            });
+            queue.push_back(timed);
+            self.due_count += 1;
+        }
+    }
+
+    /// The next due thing, namespaces in turn, then flows in turn.
+    pub fn pop_due(&mut self) -> Option<Timed> {
+        let namespace = self.turns.pop_front()?;
+        let of = self.due.get_mut(&namespace)?;
+        let flow = of.turns.pop_front()?;
+        let queue = of.flows.get_mut(&flow)?;
+        let timed = queue.pop_front()?;
+        self.due_count -= 1;
+        if queue.is_empty() {
+            of.flows.remove(&flow);
+        } else {
+            of.turns.push_back(flow);
+        }
+        if of.turns.is_empty() {
+            self.due.remove(&namespace);
+        } else {
+            self.turns.push_back(namespace);
+        }
+        Some(timed)
+    }
+
+    /// Takes a thing out, whether it waits or is due.
+    pub fn remove(&mut self, at: Time, key: WheelKey) -> bool {
+        if self.waiting.remove(&(at, key)).is_some() {
+            return true;
+        }
+        for (namespace, of) in &mut self.due {
+            for (flow, queue) in &mut of.flows {
+                let Some(found) = queue.iter().position(|timed| timed.key() == key) else {
+                    continue;
+                };
+                queue.remove(found);
+                self.due_count -= 1;
+                if queue.is_empty() {
+                    let (namespace, flow) = (*namespace, *flow);
+                    self.forget(namespace, flow);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    fn forget(&mut self, namespace: Namespace, flow: u32) {
+        let Some(of) = self.due.get_mut(&namespace) else { return };
+        of.flows.remove(&flow);
+        of.turns.retain(|f| *f != flow);
+        if of.turns.is_empty() {
+            self.due.remove(&namespace);
+            self.turns.retain(|n| *n != namespace);
+        }
+    }
+
+    /// Drops the later half of what waits and returns where memory now ends: everything due
+    /// before that instant is still here.
+    pub fn lower(&mut self) -> Option<Time> {
+        let middle = self.waiting.keys().nth(self.waiting.len() / 2)?.0;
+        self.waiting.split_off(&(middle, WheelKey::Run(RunId::first_of(ZERO_JOB))));
+        Some(middle)
+    }
+
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let due = self.due.values().flat_map(|of| of.flows.values().flatten());
+        self.waiting.values().chain(due).filter_map(|timed| match timed {
+            Timed::Run(entry) => Some(entry),
+            Timed::Row(..) => None,
+        })
+    }
+}
+
+/// Sorts before every key of its instant.
+const ZERO_JOB: model::JobId = model::JobId::from_bits(0, 0);

@@ -1,0 +1,24 @@
+//! Delete: like cancel, and the row goes with the job's last run. A deleted job starts nothing.
+
+use crate::command::{Answer, Refused};
+use crate::shard::{Decision, Shard};
+use model::row::JobState;
+use model::{Cause, JobId, RunId, Time};
+
+impl Shard {
+    pub(crate) fn decide_delete(&mut self, now: Time, id: JobId) -> Decision<Answer> {
+        let Some(mut job) = self.job_row(id)? else {
+            return match self.decide_cancel_run(now, RunId::new(id, Cause::OneOff))? {
+                Answer::Refused(Refused::NotFound) => Ok(Answer::Refused(Refused::NotFound)),
+                _ => Ok(Answer::Done),
+            };
+        };
+        job.state = JobState::Cancelled;
+        job.next = None;
+        job.delete = true;
+        job.sweep = !job.live.is_empty();
+        job.due = job.sweep.then_some(now);
+        self.put_or_remove_job(job);
+        Ok(Answer::Done)
+    }
+}

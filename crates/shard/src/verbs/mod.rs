@@ -1,0 +1,27 @@
+//! What can happen to a job or a run, one file per verb.
+
+mod backfill;
+mod backlog;
+mod cancel;
+mod catch_up;
+mod claim;
+mod delete;
+mod end;
+mod fire;
+mod heartbeat;
+mod hold;
+mod make;
+mod occurrence;
+mod overlap;
+mod pause;
+mod replay;
+mod rerun;
+mod rescue;
+mod retry;
+mod settle;
+mod submit;
+mod sweep;
+mod trigger;
+mod update;
+
+pub(crate) use sweep::Sweep;

@@ -1,0 +1,82 @@
+//! Pause and resume: a paused job fires nothing; runs already made go on. What fell due in between
+//! is one verdict row over the whole range, however long the pause was.
+
+use crate::command::{Answer, Refused};
+use crate::planted::Bug;
+use crate::shard::{Decision, Shard};
+use model::row::{JobRow, JobState, Pause};
+use model::{JobId, Span, Status, Text, Time};
+
+const TICK: Span = Span::from_micros(1);
+
+impl Shard {
+    pub(crate) fn decide_pause(
+        &mut self,
+        now: Time,
+        id: JobId,
+        reason: &Text,
+        until: Option<Time>,
+    ) -> Decision<Answer> {
+        let Some(mut job) = self.job_row(id)? else {
+            return Ok(Answer::Refused(Refused::NotFound));
+        };
+        if !matches!(job.state, JobState::Active | JobState::Paused) {
+            return Ok(Answer::Refused(Refused::Conflict));
+        }
+        if job.state == JobState::Active && job.due.is_some_and(|due| due <= now) {
+            // What fell due before the pause is decided first, as if it had come a moment later.
+            self.decide_occurrences(now, job)?;
+            return self.decide_pause(now, id, reason, until);
+        }
+        job.state = JobState::Paused;
+        job.due = until;
+        job.pause = Some(Pause { since: now, until, reason: reason.clone() });
+        let version = job.version;
+        self.put_job(job);
+        Ok(Answer::Job(id, version))
+    }
+
+    pub(crate) fn decide_resume(&mut self, now: Time, id: JobId) -> Decision<Answer> {
+        let Some(job) = self.job_row(id)? else {
+            return Ok(Answer::Refused(Refused::NotFound));
+        };
+        let version = job.version;
+        match job.state {
+            JobState::Paused => self.end_pause(now, job)?,
+            JobState::Active => {}
+            JobState::Ended | JobState::Cancelled => {
+                return Ok(Answer::Refused(Refused::Conflict));
+            }
+        }
+        Ok(Answer::Job(id, version))
+    }
+
+    pub(crate) fn end_pause(&mut self, now: Time, mut job: JobRow) -> Decision<()> {
+        let Some(spec) = self.spec_row(job.id, job.version)? else { return Ok(()) };
+        let Some(schedule) = self.schedule(job.id, job.version, &spec, job.versioned) else {
+            return Ok(());
+        };
+        // Instants whose time (after jitter) has not come yet fire as usual.
+        let last = schedule
+            .previous(now.plus(TICK))
+            .map(|last| match schedule.occurrence(last).effective <= now {
+                true => Some(last),
+                false => schedule.previous(last),
+            })
+            .unwrap_or_default();
+        if let (Some(last), Some(first)) = (last, schedule.next(job.mark))
+            && last > job.mark
+        {
+            let count = schedule.count(job.mark.plus(TICK), last.plus(TICK));
+            if !self.planted.is(Bug::DropRangeVerdict) {
+                self.write_verdict(now, &job, Status::SkippedPaused, (first, last), count);
+            }
+            job.mark = last;
+        }
+        job.state = JobState::Active;
+        job.pause = None;
+        self.plan_next(&mut job, &spec, &schedule);
+        self.put_job(job);
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! Replay and discard: what a person does to a dead run. A replay is the same run with a new
+//! budget; a discard ends it, as waiting for a person too long does.
+
+use crate::command::{Answer, Refused};
+use crate::entry::Entry;
+use crate::lifecycle::{Move, allowed};
+use crate::shard::{Decision, Shard};
+use model::read::WheelKey;
+use model::row::{Expect, Key, Row};
+use model::{Bytes, Cause, Lane, RunId, RunState, Spec, Status, Time};
+use std::sync::Arc;
+
+impl Shard {
+    pub(crate) fn decide_replay(
+        &mut self,
+        now: Time,
+        run: RunId,
+        payload: Option<&Bytes>,
+    ) -> Decision<Answer> {
+        let Some(mut row) = self.run_row(run)? else {
+            return Ok(Answer::Refused(Refused::NotFound));
+        };
+        if self.leases.contains(run) || !allowed(row.state, Move::Replay, RunState::Ready) {
+            return Ok(Answer::Refused(Refused::Conflict));
+        }
+        let body = match payload {
+            Some(payload) => {
+                let Some(spec) = self.spec_row(run.job, row.version)? else {
+                    return Ok(Answer::Refused(Refused::Invalid("payload")));
+                };
+                Some(Arc::new(Spec { payload: payload.clone(), ..(*spec).clone() }))
+            }
+            None => None,
+        };
+        self.stop_waiting(row.due, WheelKey::Run(run));
+        row.state = RunState::Ready;
+        row.due = now;
+        row.retries = 0;
+        row.lost = 0;
+        row.replays = row.replays.saturating_add(1);
+        // Replays share the lane of catch-ups: a thousand of them leave fresh work on time.
+        row.flow.lane = Lane::Backfill;
+        row.body = body;
+        let expect = Expect::Rev(row.rev);
+        row.rev += 1;
+        let entry = self.entry_of(&row);
+        self.change(Key::Run(run), expect, Some(Row::Run(row)));
+        self.flows.push(entry);
+        Ok(Answer::Run(run, RunState::Ready))
+    }
+
+    pub(crate) fn decide_discard(&mut self, now: Time, run: RunId) -> Decision<Answer> {
+        let Some(row) = self.run_row(run)? else {
+            return Ok(Answer::Refused(Refused::NotFound));
+        };
+        if self.leases.contains(run) || !allowed(row.state, Move::Discard, RunState::Failed) {
+            return Ok(Answer::Refused(Refused::Conflict));
+        }
+        let side = self.job_side(run)?;
+        self.end_row(now, &row, Status::Discarded);
+        if let Some(mut side) = side {
+            self.forget_live(&mut side.job, row.version);
+            self.put_or_remove_job(side.job);
+        }
+        Ok(Answer::Run(run, RunState::Failed))
+    }
+
+    /// A dead run has waited too long for a person.
+    pub(crate) fn discard(&mut self, now: Time, entry: Entry) {
+        let row = self.row_of(&entry);
+        if entry.id.cause() == Cause::OneOff {
+            self.end_row(now, &row, Status::Discarded);
+            return;
+        }
+        // Its job's row must be read first: as a command of our own, with nobody waiting.
+        let caller = crate::shard::Caller { id: crate::command::CommandId(0), deadline: Time::MAX };
+        self.inbox.push_front(caller, crate::command::Command::Discard(entry.id));
+    }
+}
