@@ -139,7 +139,7 @@ pub(crate) fn backoff(policy: &Policy, n: u16, entry: &Entry) -> Span {
     let seed = entry.id.job.to_bytes();
     let hash = model::hash::hash(entry.id.part.bits() ^ u64::from(entry.attempts), &seed);
     let offset = if spread == 0 { 0 } else { (hash % (2 * spread as u64 + 1)) as i64 - spread };
-    Span::from_micros(delay + offset)
+    Span::from_micros(delay.saturating_add(offset))
 }
 
 #[cfg(test)]
