@@ -4,12 +4,12 @@
 
 mod support;
 
-use calendar::{Schedule, zone_names};
+use calendar::{DstEffect, Schedule, zone_names};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
 use model::{Span, Time};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use support::brute::{POLICIES, instants, walk};
 use support::expression::{Expression, Field};
 use support::rng::Rng;
@@ -30,20 +30,19 @@ fn transitions(tz: &TimeZone) -> Vec<i64> {
         .collect()
 }
 
+type Expected = BTreeMap<i64, Option<DstEffect>>;
+
 /// Compares every question about `[from, to)` with the expected instants.
-fn check(
-    rng: &mut Rng,
-    schedule: &Schedule,
-    expected: &BTreeSet<i64>,
-    from: i64,
-    to: i64,
-    case: &str,
-) {
-    let inside: Vec<Time> = expected.range(from..to).map(|s| Time::from_secs(*s)).collect();
+fn check(rng: &mut Rng, schedule: &Schedule, expected: &Expected, from: i64, to: i64, case: &str) {
+    let inside: Vec<Time> = expected.range(from..to).map(|(s, _)| Time::from_secs(*s)).collect();
     let (start, end) = (Time::from_secs(from), Time::from_secs(to));
     let got: Vec<Time> = schedule.instants(start, end).collect();
     assert_eq!(got, inside, "instants of {case}");
     assert_eq!(schedule.count(start, end), inside.len() as u64, "count of {case}");
+    for (second, effect) in expected.range(from..to) {
+        let got = schedule.occurrence(Time::from_secs(*second)).dst;
+        assert_eq!(got, *effect, "DST effect at {second} of {case}");
+    }
     for _ in 0..4 {
         // Half of the points lie on an instant, or a microsecond beside it.
         let point = |rng: &mut Rng| {
@@ -121,20 +120,26 @@ fn around(rng: &mut Rng, name: &str, tz: &TimeZone, at: i64) {
     }
 }
 
-/// Sparse expressions over decades: months, leap years, `L`, `W`, `#`.
+/// Sparse expressions over decades and many transitions: months, leap years, `L`, `W`, `#`.
 #[test]
 fn dates_over_decades() {
     let mut rng = Rng::from_env("dates_over_decades");
-    for _ in 0..400 {
+    let names: Vec<&str> = zone_names().collect();
+    let database = TimeZoneDatabase::bundled();
+    for _ in 0..600 {
+        let name = names[rng.below(names.len() as u64) as usize];
+        let tz = database.get(name).unwrap();
         let from = rng.range(FIRST, LAST) / 86_400 * 86_400;
         let to = from + rng.range(1, 12 * 366) * 86_400;
         let mut expression = Expression::random(&mut rng, utc(from), false, true);
         // One time a day keeps the walk short; the time of day is the other test's subject.
-        expression.minute = Field::one(0);
-        expression.hour = Field::one(3);
-        let seen = walk(&expression, &TimeZone::UTC, utc(from), utc(to));
-        let expected = instants(&seen, false, POLICIES[0]);
+        expression.minute = Field::one(rng.range(0, 59));
+        expression.hour = Field::one(rng.range(0, 3));
+        let seen = walk(&expression, &tz, utc(from - 93_600), utc(to + 93_600));
+        let dst = POLICIES[rng.below(6) as usize];
+        let expected = instants(&seen, false, dst);
         let text = expression.text();
-        check(&mut rng, &schedule(&text, "UTC", POLICIES[0]), &expected, from, to, &text);
+        let case = format!("{text:?} in {name} {dst:?} from {from} to {to}");
+        check(&mut rng, &schedule(&text, name, dst), &expected, from, to, &case);
     }
 }

@@ -1,11 +1,12 @@
 //! What an expression should do in a zone: a walk over local minutes, straight from the definition.
 
 use super::expression::Expression;
+use calendar::DstEffect;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
 use model::{Dst, Gap, Repeat};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A matching local time and the instants a wall clock shows it.
 #[derive(Clone, Copy, Debug)]
@@ -85,21 +86,27 @@ pub fn walk(expression: &Expression, tz: &TimeZone, from: DateTime, to: DateTime
     seen
 }
 
-/// The instants these local times become.
-pub fn instants(seen: &[Seen], wildcard: bool, dst: Dst) -> BTreeSet<i64> {
-    let mut all = BTreeSet::new();
+/// The instants these local times become, and what DST did to each.
+pub fn instants(seen: &[Seen], wildcard: bool, dst: Dst) -> BTreeMap<i64, Option<DstEffect>> {
+    let mut all = BTreeMap::new();
+    // Ordinary times first: one that coincides with a moved one counts as moved.
     for seen in seen {
-        match (*seen, wildcard) {
-            (Seen::Once(t), _) => drop(all.insert(t)),
-            (Seen::Gap(_), true) => {}
-            (Seen::Gap(t), false) if dst.gap == Gap::Run => drop(all.insert(t)),
-            (Seen::Gap(_), false) => {}
-            (Seen::Twice(a, b), true) => all.extend([a, b]),
-            (Seen::Twice(a, b), false) => match dst.repeat {
-                Repeat::First => drop(all.insert(a)),
-                Repeat::Second => drop(all.insert(b)),
-                Repeat::Both => all.extend([a, b]),
-            },
+        match *seen {
+            Seen::Once(t) => drop(all.insert(t, None)),
+            Seen::Gap(_) => {}
+            Seen::Twice(first, second) => {
+                if wildcard || dst.repeat != Repeat::Second {
+                    all.insert(first, Some(DstEffect::Repeat));
+                }
+                if wildcard || dst.repeat != Repeat::First {
+                    all.insert(second, Some(DstEffect::Repeat));
+                }
+            }
+        }
+    }
+    for seen in seen {
+        if let (Seen::Gap(t), false, Gap::Run) = (*seen, wildcard, dst.gap) {
+            all.insert(t, Some(DstEffect::Gap));
         }
     }
     all
