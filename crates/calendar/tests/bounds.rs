@@ -1,5 +1,8 @@
 //! Bounds, intervals, single instants, numbers of runs, jitter, and arguments at the ends of time.
 
+// Helpers of tests may panic; clippy knows only functions marked as tests.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod support;
 
 use calendar::Schedule;

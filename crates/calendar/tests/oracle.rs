@@ -2,6 +2,9 @@
 //! the bundled database, 1970 to 2100, under every policy. `DULY_SEED` repeats a run,
 //! `DULY_TRANSITIONS` sets how many transitions of each zone are tried (default: all).
 
+// Helpers of tests may panic; clippy knows only functions marked as tests.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod support;
 
 use calendar::{DstEffect, Schedule, zone_names};
