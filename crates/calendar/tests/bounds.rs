@@ -6,7 +6,7 @@
 mod support;
 
 use calendar::Schedule;
-use model::{Dst, ScheduleSpec, Span, Time, When};
+use model::{Dst, Gap, Repeat, ScheduleSpec, Span, Time, When};
 use support::rng::Rng;
 use support::{at, cron};
 
@@ -149,6 +149,33 @@ fn wrong_bounds_are_refused() {
     assert_eq!(field(ScheduleSpec { max_runs: Some(0), ..base() }), "max_runs");
     assert_eq!(field(ScheduleSpec { jitter: Some(Span::from_micros(-1)), ..base() }), "jitter");
     assert_eq!(field(ScheduleSpec { timezone: Some("Mars".into()), ..base() }), "timezone");
+}
+
+/// Counts over centuries are multiplied out: they must be sums of counts over years.
+#[test]
+fn counts_over_centuries_are_sums() {
+    let mut rng = Rng::from_env("counts_over_centuries_are_sums");
+    let years = Span::from_secs(3_652_425 * 86_400 / 1_000);
+    for spec in [
+        cron("30 2 * * *", "Europe/Berlin"),
+        cron("*/30 1-3 */5 * 0,3", "America/New_York"),
+        cron("15 2 * * 5L", "Australia/Lord_Howe"),
+        cron("0 0 29 2 *", "Africa/Casablanca"),
+        cron("0 0 29 2 *", "UTC"),
+    ] {
+        for repeat in [Repeat::First, Repeat::Second, Repeat::Both] {
+            let dst = Dst { gap: Gap::Run, repeat };
+            let schedule = new(&ScheduleSpec { dst, ..spec.clone() });
+            let from = Time::from_secs(rng.range(0, 8_000_000_000));
+            let mut sum = 0;
+            let mut at = from;
+            while at < Time::MAX {
+                sum += schedule.count(at, at.plus(years));
+                at = at.plus(years);
+            }
+            assert_eq!(schedule.count(from, at), sum, "{spec:?} from {from:?}");
+        }
+    }
 }
 
 #[test]
