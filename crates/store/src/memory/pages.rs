@@ -2,7 +2,7 @@
 
 use super::tables::Tables;
 use model::read::{Page, Read, WheelKey};
-use model::row::{Key, Row, RunRow};
+use model::row::{Key, LeaseRow, Row, RunRow};
 use model::{JobId, RunId};
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
@@ -25,7 +25,7 @@ impl Tables {
             Read::Leases { after, limit } => {
                 let leases = self.leases.range((after.map_or(Unbounded, Excluded), Unbounded));
                 let pairs = leases.filter_map(|(id, lease)| {
-                    self.runs.get(id).map(|run| (lease.clone(), run.row.clone()))
+                    self.runs.get(id).map(|run| (LeaseRow::clone(lease), run.row.clone()))
                 });
                 Page::Leases(pairs.take(*limit).collect())
             }

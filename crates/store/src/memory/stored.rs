@@ -12,11 +12,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) enum Stored {
     Run(Box<StoredRun>),
-    Lease(LeaseRow),
+    Lease(Box<LeaseRow>),
     Job(Box<Placed<JobRow>>),
     Spec(Arc<Spec>),
     Backlog(Box<Placed<BacklogRow>>),
-    Idempotency(Kept),
+    Idempotency(Box<Kept>),
     Checkpoint(CheckpointRow),
     Hold(HoldRow),
     History(Box<HistoryRow>),
@@ -45,11 +45,11 @@ impl Stored {
                 let body = row.body.take();
                 Stored::Run(Box::new(StoredRun { row, body, bucket }))
             }
-            Row::Lease(row) => Stored::Lease(row.clone()),
+            Row::Lease(row) => Stored::Lease(Box::new(row.clone())),
             Row::Job(row) => Stored::Job(Box::new(Placed { row: row.clone(), bucket })),
             Row::Spec(spec) => Stored::Spec(spec.clone()),
             Row::Backlog(row) => Stored::Backlog(Box::new(Placed { row: row.clone(), bucket })),
-            Row::Idempotency(row) => Stored::Idempotency(Kept::new(row.clone())),
+            Row::Idempotency(row) => Stored::Idempotency(Box::new(Kept::new(row.clone()))),
             Row::Checkpoint(row) => Stored::Checkpoint(row.clone()),
             Row::Hold(row) => Stored::Hold(row.clone()),
             Row::History(row) => Stored::History(row.clone()),

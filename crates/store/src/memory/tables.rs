@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tables {
     pub runs: BTreeMap<RunId, Box<StoredRun>>,
-    pub leases: BTreeMap<RunId, LeaseRow>,
+    pub leases: BTreeMap<RunId, Box<LeaseRow>>,
     pub jobs: BTreeMap<JobId, Box<Placed<JobRow>>>,
     pub specs: BTreeMap<(JobId, u32), Arc<Spec>>,
     pub backlogs: BTreeMap<BacklogId, Box<Placed<BacklogRow>>>,
@@ -95,9 +95,11 @@ impl Tables {
             }
             (Key::Backlog(id), _) => self.backlogs.remove(id).map(Stored::Backlog),
             (Key::Idempotency(key), Some(Stored::Idempotency(row))) => {
-                self.keys.put(key, Some(row)).map(Stored::Idempotency)
+                self.keys.put(key, Some(*row)).map(|old| Stored::Idempotency(Box::new(old)))
             }
-            (Key::Idempotency(key), _) => self.keys.put(key, None).map(Stored::Idempotency),
+            (Key::Idempotency(key), _) => {
+                self.keys.put(key, None).map(|old| Stored::Idempotency(Box::new(old)))
+            }
             (Key::Checkpoint(id), Some(Stored::Checkpoint(row))) => {
                 self.checkpoints.insert(*id, row).map(Stored::Checkpoint)
             }
@@ -143,7 +145,7 @@ impl Tables {
     pub fn get(&self, key: &Key) -> Option<Row> {
         match key {
             Key::Run(id) => self.runs.get(id).map(|run| Row::Run(run.row.clone())),
-            Key::Lease(id) => self.leases.get(id).cloned().map(Row::Lease),
+            Key::Lease(id) => self.leases.get(id).map(|row| Row::Lease(LeaseRow::clone(row))),
             Key::Job(id) => self.jobs.get(id).map(|job| Row::Job(job.row.clone())),
             Key::Spec(id, version) => self.specs.get(&(*id, *version)).cloned().map(Row::Spec),
             Key::Backlog(id) => self.backlogs.get(id).map(|row| Row::Backlog(row.row.clone())),
