@@ -91,7 +91,8 @@ impl<'a> Random<'a> {
 
     fn epoch_of(&mut self, shard: ShardId) -> Epoch {
         let epoch = self.naive.shard(shard).epoch;
-        if self.one_in(8) { Epoch(epoch.0 + self.below(3) as u32) } else { epoch }
+        let near = [epoch.0.saturating_sub(1), epoch.0 + 1, epoch.0 + 2];
+        if self.one_in(8) { Epoch(self.pick(&near)) } else { epoch }
     }
 
     fn renew(&mut self) {
