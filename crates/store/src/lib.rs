@@ -1,17 +1,34 @@
 //! What duly asks of a store. Few operations, each a batch, each atomic; no rule of a job's or a
 //! run's life. Calls block: a commit lane is a thread.
+//!
+//! - `memory`: a store in memory, for the simulator and the bench.
+//! - `faulty`: a store that fails when told to, around any other.
+//! - `conformance`: the rules below as tests; every store passes all of them.
+//!
+//! The store's clock decides what has expired and is reported with each commit. A caller learns
+//! one of three things: applied (`Ok` and the outcome), not applied (`Ok` and another outcome, or
+//! `Refused`), or not known (`Unknown`). Nothing here retries.
+
+pub mod conformance;
+pub mod faulty;
+pub mod memory;
+
+pub use faulty::FaultyStore;
+pub use memory::MemoryStore;
 
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::job::Spec;
 use model::read::{Page, Read};
-use model::row::Commit;
+use model::row::{Change, Commit, Key, Row};
 use model::{RunId, Time};
 use std::sync::Arc;
 
 pub trait Store: Send + Sync {
     /// Applies each shard's commit whole or not at all, durable before it answers. Shards do not
-    /// affect each other: one that is refused leaves the others applied.
+    /// affect each other: one that is refused leaves the others applied. Changes are checked and
+    /// applied in order, each on what those before it left; a change that does not `fits` is
+    /// refused like one that did not find what it expected. Without commits it tells the time.
     fn commit(&self, commits: &[Commit]) -> Result<Committed, StoreError>;
     /// Answers each read from one consistent, latest state (never a replica).
     fn read(&self, reads: &[(ShardId, Read)]) -> Result<Vec<Page>, StoreError>;
@@ -20,12 +37,32 @@ pub trait Store: Send + Sync {
     /// Extends the node's lease (makes it if it is new) and returns the cluster as it then is.
     /// An expired lease is simply renewed: expired is not lost.
     fn renew(&self, renew: Renew) -> Result<Cluster, StoreError>;
-    /// Takes shards; `None` where the conditions did not hold.
+    /// Takes shards; `None` where the conditions did not hold, where the epoch would not grow, or
+    /// where it would pass `Epoch::MAX`.
     fn take(&self, takes: &[Take]) -> Result<Vec<Option<Taken>>, StoreError>;
-    /// Gives shards away; false where the giver's epoch had passed.
+    /// Gives shards away; false where the giver's epoch had passed. The epoch grows by one, so
+    /// that the giver is fenced; the new owner takes its own shard before it commits.
     fn give(&self, gives: &[Give]) -> Result<Vec<bool>, StoreError>;
     /// Forgets idempotency keys older than a day, in whole tables: a key is known for 24 to 48 h.
     fn rotate(&self) -> Result<(), StoreError>;
+}
+
+/// Is the row of its key's kind, and does it carry its key's id? A row that does not would be
+/// stored where nobody finds it.
+pub fn fits(change: &Change) -> bool {
+    let Some(row) = &change.row else { return true };
+    match (&change.key, row) {
+        (Key::Run(id), Row::Run(row)) => row.id == *id,
+        (Key::Lease(id), Row::Lease(row)) => row.run == *id,
+        (Key::Job(id), Row::Job(row)) => row.id == *id,
+        (Key::Backlog(id), Row::Backlog(row)) => row.id == *id,
+        (Key::History(run, token), Row::History(row)) => (row.run, row.token) == (*run, *token),
+        (Key::Spec(..), Row::Spec(_))
+        | (Key::Idempotency(_), Row::Idempotency(_))
+        | (Key::Checkpoint(_), Row::Checkpoint(_))
+        | (Key::Hold(_), Row::Hold(_)) => true,
+        _ => false,
+    }
 }
 
 /// One outcome per commit, in order, and the store's clock while it committed.
