@@ -48,6 +48,9 @@ impl Shard {
         if Some(commit.seq) != self.seq.checked_add(1) {
             return Outcome::Gap { last: self.seq };
         }
+        if commit.decided > now {
+            return Outcome::Early;
+        }
         self.tables.keys.turn(now);
         if let Err(index) = self.tables.apply(&commit.changes, now) {
             return Outcome::Row { index };
