@@ -17,7 +17,7 @@
 //! Not here: limits. They belong in `Flows::choose`, which is the only place where a run is picked.
 
 use crate::entry::Entry;
-use crate::limits::{FLOW_FRONT, FLOW_LOW, FLOWS_MAX, LANE_SHARES, OLDEST_EVERY, PAGE, READY_MAX};
+use crate::limits::{FLOWS_MAX, LANE_SHARES, OLDEST_EVERY, READY_MAX, Sizes};
 use model::{FlowKey, Lane, Namespace, RunId, Text, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -39,6 +39,7 @@ pub struct Flows {
     /// While the flows on disk have not all been listed, a flow that is new to memory may have
     /// older runs there.
     assume_more: bool,
+    sizes: Sizes,
     collect_at: usize,
 }
 
@@ -121,13 +122,17 @@ impl Flows {
         id
     }
 
+    pub fn set_sizes(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
+    }
+
     pub fn assume_more(&mut self, assume: bool) {
         self.assume_more = assume;
     }
 
     fn note_low(&mut self, id: FlowId) {
         let flow = self.flow(id);
-        if flow.more && flow.page.is_none() && flow.front.len() < FLOW_LOW {
+        if flow.more && flow.page.is_none() && flow.front.len() < self.sizes.flow_low {
             self.low.insert(id);
         }
     }
@@ -161,11 +166,12 @@ impl Flows {
     /// A run became ready. False if it was left to the disk, where its row must say "ready".
     pub fn push(&mut self, entry: Entry) -> bool {
         let full = self.resident >= READY_MAX;
+        let sizes = self.sizes;
         let flow = self.flow_mut(entry.flow);
         let queue = (flow.key.namespace, flow.key.queue.clone());
         let place = entry.place();
         let in_front = flow.cursor.is_some_and(|cursor| place <= cursor);
-        if !flow.more && (flow.front.len() >= FLOW_FRONT || full) {
+        if !flow.more && (flow.front.len() >= sizes.flow_front || full) {
             // The first that does not fit: from here on this flow continues on disk.
             flow.more = true;
             flow.cursor = flow.front.back().map(Entry::place);
@@ -173,7 +179,7 @@ impl Flows {
         let in_front = in_front || flow.cursor.is_some_and(|cursor| place <= cursor);
         if flow.more && !in_front {
             if let Some(page) = &mut flow.page {
-                if page.arrived.len() < PAGE {
+                if page.arrived.len() < sizes.page {
                     page.arrived.push(entry);
                 } else {
                     page.overflow = true;
@@ -328,7 +334,7 @@ impl Flows {
         let mut wanted = Vec::new();
         for id in std::mem::take(&mut self.low) {
             let Some(Some(flow)) = self.flows.get_mut(id.0 as usize) else { continue };
-            if flow.more && flow.page.is_none() && flow.front.len() < FLOW_LOW {
+            if flow.more && flow.page.is_none() && flow.front.len() < self.sizes.flow_low {
                 flow.page = Some(PageUnderWay::default());
                 wanted.push(WantedPage { flow: id, key: flow.key.clone(), after: flow.cursor });
             }

@@ -5,7 +5,7 @@
 use crate::batch::{Event, Output};
 use crate::clock::StoreClock;
 use crate::command::{Answer, Command, CommandId, Refused};
-use crate::limits::{NODE_TTL, ROUTE_WAIT};
+use crate::limits::{NODE_TTL, ROUTE_WAIT, Sizes};
 use crate::ownership::Ownership;
 use crate::pipeline::CommitEnd;
 use crate::planted::Planted;
@@ -91,6 +91,7 @@ pub enum HostOutput {
 pub struct Host {
     node: NodeId,
     planted: Planted,
+    sizes: Sizes,
     clock: StoreClock,
     ownership: Ownership,
     shards: BTreeMap<ShardId, Shard>,
@@ -136,6 +137,7 @@ impl Host {
         Host {
             node,
             planted,
+            sizes: Sizes::default(),
             clock: StoreClock::default(),
             ownership: Ownership::new(node, planted),
             shards: BTreeMap::new(),
@@ -151,6 +153,10 @@ impl Host {
             guests: BTreeMap::new(),
             last_command: 1 << 62,
         }
+    }
+
+    pub fn set_sizes(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
     }
 
     pub fn node(&self) -> NodeId {
@@ -602,7 +608,8 @@ impl Host {
             match (self.shards.get_mut(&id), taken) {
                 (Some(shard), Some(taken)) => shard.handle_epoch(now, taken, &alive),
                 (None, Some(taken)) => {
-                    let shard = Shard::new(id, self.node, taken, &alive, now, self.planted);
+                    let mut shard = Shard::new(id, self.node, taken, &alive, now, self.planted);
+                    shard.set_sizes(self.sizes);
                     self.shards.insert(id, shard);
                     let event = Output::Event(Event::TookOver);
                     self.outputs.push_back(HostOutput::Shard(id, event));

@@ -72,3 +72,28 @@ pub const MOVES_AT_ONCE: usize = 32;
 pub const ASK_AGAIN: Span = Span::from_secs(2);
 /// How long a forwarded command may wait for an owner.
 pub const ROUTE_WAIT: Span = Span::from_secs(2);
+
+/// The bounds that decide when memory gives way to the disk. The simulator makes them small, so
+/// that pages, spills and slices happen within a few runs; everybody else uses the defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    pub page: usize,
+    pub timer_max: usize,
+    pub flow_front: usize,
+    pub flow_low: usize,
+    pub slice: usize,
+    pub batch_changes: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes {
+            page: PAGE,
+            timer_max: TIMER_MAX,
+            flow_front: FLOW_FRONT,
+            flow_low: FLOW_LOW,
+            slice: SLICE,
+            batch_changes: BATCH_CHANGES,
+        }
+    }
+}

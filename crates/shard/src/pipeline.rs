@@ -405,6 +405,7 @@ impl Shard {
             self.waiters.drain().into_iter().map(|(caller, claim)| (caller, Command::Claim(claim))),
         );
         self.flows = Default::default();
+        self.flows.set_sizes(self.sizes);
         self.timer = Default::default();
         self.leases = Default::default();
         self.rows = crate::rows::Rows::new(self.planted);

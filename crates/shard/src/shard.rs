@@ -15,7 +15,7 @@ use crate::entry::{Entry, Policies};
 use crate::flows::{FlowId, Flows};
 use crate::inbox::Inbox;
 use crate::leases::Leases;
-use crate::limits::{BATCH_CHANGES, SLICE};
+use crate::limits::Sizes;
 use crate::load::Loader;
 use crate::pipeline::Pipeline;
 use crate::planted::{Bug, Planted};
@@ -66,6 +66,7 @@ pub struct Shard {
     pub(crate) node: NodeId,
     pub(crate) epoch: Epoch,
     pub(crate) planted: Planted,
+    pub(crate) sizes: Sizes,
     pub(crate) counter: u32,
 
     pub(crate) flows: Flows,
@@ -121,6 +122,7 @@ impl Shard {
             node,
             epoch: taken.epoch,
             planted,
+            sizes: Sizes::default(),
             counter: 0,
             flows: Flows::default(),
             timer: Timer::default(),
@@ -153,6 +155,12 @@ impl Shard {
         };
         shard.begin_load(taken, alive, now);
         shard
+    }
+
+    /// Other bounds than the defaults; before anything else is asked of it.
+    pub fn set_sizes(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
+        self.flows.set_sizes(sizes);
     }
 
     pub fn id(&self) -> ShardId {
@@ -232,7 +240,7 @@ impl Shard {
         self.timer.advance(now, |entry| flows.key(entry.flow).namespace);
         self.release_holds(now);
         let room = |shard: &Shard| {
-            shard.pipeline.building.changes.len() < BATCH_CHANGES
+            shard.pipeline.building.changes.len() < shard.sizes.batch_changes
                 && shard.pipeline.has_room_for_commands()
         };
         while room(self) {
@@ -269,8 +277,8 @@ impl Shard {
     }
 
     fn due_slice(&mut self, now: Time) {
-        for _ in 0..SLICE {
-            if self.pipeline.building.changes.len() >= BATCH_CHANGES
+        for _ in 0..self.sizes.slice {
+            if self.pipeline.building.changes.len() >= self.sizes.batch_changes
                 || !self.pipeline.has_room_for_commands()
             {
                 break;
@@ -281,7 +289,7 @@ impl Shard {
     }
 
     fn rescues(&mut self, now: Time) {
-        for run in self.leases.ended(now, SLICE) {
+        for run in self.leases.ended(now, self.sizes.slice) {
             // Waiting for its rows counts as under way; `park` gives it back if they never come.
             self.leases.renew(run, now);
             self.decide(now, Vec::new(), Work::Rescue(run));

@@ -3,7 +3,7 @@
 //! runs with ids of their own, and may leave out instants that ran or succeeded.
 
 use crate::batch::Event;
-use crate::limits::{BACKLOG_SLICE, PAGE};
+use crate::limits::BACKLOG_SLICE;
 use crate::planted::Bug;
 use crate::shard::{Decision, Shard};
 use crate::timer::Timed;
@@ -142,7 +142,7 @@ impl Shard {
             job: row.id.job,
             after: row.cursor,
             until: row.until,
-            limit: PAGE.max(slice),
+            limit: self.sizes.page.max(slice),
         };
         let id = self.read(read);
         self.outcome_reads.insert(id, row.id);
@@ -150,7 +150,7 @@ impl Shard {
 
     pub(crate) fn outcomes_read(&mut self, now: Time, id: BacklogId, page: Page) {
         let Page::Outcomes(outcomes) = page else { return };
-        let full = outcomes.len() >= PAGE;
+        let full = outcomes.len() >= self.sizes.page;
         let until = match outcomes.last() {
             Some(last) if full => last.nominal,
             _ => Time::MAX,

@@ -2,7 +2,6 @@
 //! are. The job's row says that a sweep is due, so a crash in the middle does not end it: the next
 //! owner begins again at the first run.
 
-use crate::limits::PAGE;
 use crate::rows::ReadId;
 use crate::shard::{Decision, Shard};
 use crate::timer::Timed;
@@ -54,7 +53,7 @@ impl Shard {
             }
         };
         let (rows, touched, after) = sweep;
-        let more = rows.len() >= PAGE;
+        let more = rows.len() >= self.sizes.page;
         let last = rows.last().map(|row| row.id).or(after);
         let missed = rows.iter().any(|row| touched.contains(&row.id));
         for row in rows.iter().filter(|row| !touched.contains(&row.id)) {
@@ -81,7 +80,7 @@ impl Shard {
             .map(|(job, sweep)| (*job, sweep.after))
             .collect();
         for (job, after) in ready {
-            let id = self.read(Read::RunsOf { job, after, limit: PAGE });
+            let id = self.read(Read::RunsOf { job, after, limit: self.sizes.page });
             if let Some(sweep) = self.sweeps.get_mut(&job) {
                 sweep.state = SweepState::Reading(id);
             }
