@@ -163,6 +163,18 @@ impl Flows {
         }
     }
 
+    /// Would `push` keep this run in memory?
+    pub fn keeps(&self, entry: &Entry) -> bool {
+        let flow = self.flow(entry.flow);
+        let full = flow.front.len() >= self.sizes.flow_front || self.resident >= READY_MAX;
+        let end = match flow.more {
+            true => flow.cursor,
+            false if full => flow.front.back().map(Entry::place),
+            false => return true,
+        };
+        end.is_some_and(|end| entry.place() <= end)
+    }
+
     /// A run became ready. False if it was left to the disk, where its row must say "ready".
     pub fn push(&mut self, entry: Entry) -> bool {
         let full = self.resident >= READY_MAX;

@@ -275,7 +275,7 @@ impl Shard {
         let Page::Rows(rows) = page else { return };
         for (key, row) in keys.into_iter().zip(rows) {
             self.read_once.push(key.clone());
-            self.rows.keep(key, row);
+            self.rows.read(key, row);
         }
     }
 
