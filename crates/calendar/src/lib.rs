@@ -48,7 +48,11 @@ pub struct ScheduleError {
 
 impl Schedule {
     /// `seed` (the job id) decides `H` and jitter; `created` anchors delay and interval.
-    pub fn new(_spec: &ScheduleSpec, _seed: &[u8], _created: Time) -> Result<Schedule, ScheduleError> {
+    pub fn new(
+        _spec: &ScheduleSpec,
+        _seed: &[u8],
+        _created: Time,
+    ) -> Result<Schedule, ScheduleError> {
         Ok(Schedule {})
     }
     /// The first nominal instant strictly after `after`.

@@ -30,7 +30,10 @@ pub enum When {
     Delay(Span),
     /// Instants anchor + k × interval; the anchor is `start_at`, else creation.
     Every(Span),
-    Cron { expression: String, dialect: Dialect },
+    Cron {
+        expression: String,
+        dialect: Dialect,
+    },
 }
 
 /// How weekdays are counted in numbers.
