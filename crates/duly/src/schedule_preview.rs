@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<String, Fault> {
     }
     let preview = Preview {
         description: schedule.describe(),
-        timezone: spec.timezone.unwrap_or_else(|| "UTC".to_string()),
+        timezone: zone_name(spec.timezone.as_deref()),
         tzdb: calendar::tzdb_version().to_string(),
         instants: occurrences.iter().map(to_wire).collect(),
         dst_dates: schedule
@@ -128,6 +128,12 @@ pub fn run(args: &Args) -> Result<String, Fault> {
     }
     let complete = occurrences.len() == count;
     Ok(output::table(&preview, &occurrences, after, complete))
+}
+
+/// As the database spells it; a program should not have to compare names without case.
+fn zone_name(written: Option<&str>) -> String {
+    let written = written.unwrap_or("UTC");
+    timestamp::zone_name(written).unwrap_or_else(|| written.to_string())
 }
 
 fn to_wire(occurrence: &Occurrence) -> Instant {

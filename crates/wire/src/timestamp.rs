@@ -54,6 +54,12 @@ pub fn format_local(micros: i64, zone: &str) -> Option<String> {
     Some(local.strftime(&format!("%a %Y-%m-%d %H:%M:%S{fraction} %:z")).to_string())
 }
 
+/// The zone's name as the bundled database spells it: `europe/berlin` is `Europe/Berlin`.
+pub fn zone_name(zone: &str) -> Option<String> {
+    let zone = TimeZoneDatabase::bundled().get(zone).ok()?;
+    zone.iana_name().map(str::to_string)
+}
+
 /// The parser behind this accepts more than RFC 3339 (bracketed zones, missing parts, other
 /// separators). What is accepted once must be accepted for ever, so the shape is checked here.
 fn check_shape(text: &str) -> Result<(), TextError> {
