@@ -274,7 +274,8 @@ impl Twin {
         match rng.within(1, 8) {
             1 => (Twin::new("L", "~1"), any()),
             2 => {
-                let back = rng.within(1, 30);
+                // It does not go back further than what every month has.
+                let back = rng.within(1, 27);
                 (Twin::new(format!("L-{back}"), format!("~{}", back + 1)), any())
             }
             3 => (Twin::new("*", "~7/1"), Twin::new(format!("{number}L"), format!("{word} "))),
