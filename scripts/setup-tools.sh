@@ -31,6 +31,7 @@ need_package python3 python3
 need_package node nodejs
 need_package npm npm
 need_package systemd-analyze systemd
+need_package valgrind valgrind
 
 stamp="$tools/venv/.installed-cronsim-$CRONSIM-tzdata-$TZDATA"
 if [ ! -e "$stamp" ]; then

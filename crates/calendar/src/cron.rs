@@ -139,6 +139,24 @@ impl Cron {
         if self.local.is_never() || from >= to {
             return 0;
         }
+        let (repeats, cycle) = (Zone::REPEATS_FROM, Zone::CYCLE_SECS);
+        if from < repeats && to > repeats + cycle {
+            return self.count(from, repeats) + self.count(repeats, to);
+        }
+        if from >= repeats && to - from > cycle && !self.local.days.has_years() {
+            // Far enough on, both the zone and the calendar repeat: one cycle stands for all.
+            let cycles = (to - from) / cycle;
+            let whole = self.count_segments(from, from + cycle) * cycles as u64;
+            return whole + self.count_segments(from + cycles * cycle, to);
+        }
+        self.count_segments(from, to)
+    }
+
+    /// The same, segment by segment.
+    fn count_segments(&self, from: i64, to: i64) -> u64 {
+        if from >= to {
+            return 0;
+        }
         let mut count = 0;
         for index in self.zone.index(from)..=self.zone.index(to - 1) {
             let segment = self.zone.segment(index);

@@ -152,6 +152,11 @@ impl Days {
         self.never
     }
 
+    /// Dates do not repeat with the calendar if years are named.
+    pub fn has_years(&self) -> bool {
+        self.years.is_some()
+    }
+
     fn row(leap: bool, month: u32) -> usize {
         if leap && month == 2 { 12 } else { month as usize - 1 }
     }

@@ -40,6 +40,14 @@ mod tests {
     }
 
     #[test]
+    fn the_hash_is_for_life() {
+        // Worked out with an implementation in Python.
+        assert_eq!(hash("", b""), 0xb903_4ad3_7056_f5fb);
+        assert_eq!(hash("minute", b"job_1"), 0x2e00_f680_3926_524d);
+        assert_eq!(hash("jitter", b"job_1"), 0x6206_ed12_d363_699d);
+    }
+
+    #[test]
     fn below_reaches_both_ends_and_no_further() {
         assert_eq!(below(0, 60), 0);
         assert_eq!(below(u64::MAX, 60), 59);

@@ -46,19 +46,18 @@ impl Plan {
         }
     }
 
-    /// The n-th instant from `begin` on (the first is 1), found by counting: halving steps walk to
+    /// The n-th instant from `begin` on (the first is 1), found by counting. Steps double until they
+    /// hold n instants, so the cost follows the distance to the answer; then halving steps walk to
     /// the last place that still has fewer than n instants behind it.
     pub fn nth(&self, begin: Time, n: u64) -> Option<Time> {
-        let end = Time::MAX.plus(Span::from_micros(1));
-        if n == 0 || self.count(begin, end) < n {
-            return None;
-        }
+        // 2^58 µs is more than all time up to the year 9999.
+        let holds = |bit: &u32| self.count(begin, begin.plus(Span::from_micros(1 << bit))) >= n;
+        let enough = (30..=58).find(holds)?;
         let mut at = begin;
         let mut left = n;
-        // 2^57 µs is more than half of all time up to the year 9999.
-        for bit in (0..=57).rev() {
+        for bit in (0..enough).rev() {
             let to = at.plus(Span::from_micros(1 << bit));
-            let count = if to <= end { self.count(at, to) } else { left };
+            let count = self.count(at, to);
             if count < left {
                 left -= count;
                 at = to;

@@ -2,7 +2,7 @@
 
 use crate::days::{DayFields, DayRule};
 use crate::limits::{YEAR_MAX, YEAR_MIN};
-use crate::words_set::{elements, join, list, list_with, ordinal};
+use crate::words_set::{elements, join, list, list_of, ordinal};
 
 const WEEKDAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
@@ -110,21 +110,10 @@ fn months(set: u64) -> Option<String> {
 
 fn years(fields: &DayFields) -> String {
     let Some(years) = fields.years else { return String::new() };
-    let named: Vec<i64> = (YEAR_MIN..=YEAR_MAX).filter(|year| years.has(*year)).collect();
-    match named.as_slice() {
-        [year] => format!(" in {year}"),
-        _ if named.len() as i64 == YEAR_MAX - YEAR_MIN + 1 => format!(" until {YEAR_MAX}"),
-        _ => {
-            // The list knows numbers below 64: centuries are told apart by blocks of 50 years.
-            let blocks: Vec<String> = named
-                .chunk_by(|a, b| a / 50 == b / 50)
-                .map(|block| {
-                    let base = block[0] / 50 * 50;
-                    let set = block.iter().fold(0_u64, |s, y| s | 1 << (y - base));
-                    list_with(set, "and", |n| (base + i64::from(n)).to_string())
-                })
-                .collect();
-            format!(" in {}", join(&blocks, "and"))
-        }
+    let named: Vec<u32> =
+        (YEAR_MIN..=YEAR_MAX).filter(|year| years.has(*year)).map(|year| year as u32).collect();
+    if named.len() as i64 == YEAR_MAX - YEAR_MIN + 1 {
+        return format!(" until {YEAR_MAX}");
     }
+    format!(" in {}", list_of(&named, |year| year.to_string()))
 }

@@ -57,26 +57,19 @@ pub(crate) fn shape(set: u64, size: u32) -> Shape {
 
 /// Numbers as a list in which three or more in a row become "2 to 5".
 pub(crate) fn list(set: u64, name: impl Fn(u32) -> String) -> String {
-    list_with(set, "and", name)
+    list_of(&elements(set), name)
 }
 
-pub(crate) fn list_with(set: u64, last: &str, name: impl Fn(u32) -> String) -> String {
-    let all = elements(set);
-    let mut words = Vec::new();
-    let mut at = 0;
-    while at < all.len() {
-        let mut end = at;
-        while end + 1 < all.len() && all[end + 1] == all[end] + 1 {
-            end += 1;
-        }
-        if end - at >= 2 {
-            words.push(format!("{} to {}", name(all[at]), name(all[end])));
-        } else {
-            words.extend(all[at..=end].iter().map(|n| name(*n)));
-        }
-        at = end + 1;
-    }
-    join(&words, last)
+/// The same for numbers in order.
+pub(crate) fn list_of(all: &[u32], name: impl Fn(u32) -> String) -> String {
+    let words: Vec<String> = all
+        .chunk_by(|a, b| a + 1 == *b)
+        .flat_map(|row| match row {
+            [first, _, .., last] => vec![format!("{} to {}", name(*first), name(*last))],
+            few => few.iter().map(|n| name(*n)).collect(),
+        })
+        .collect();
+    join(&words, "and")
 }
 
 pub(crate) fn ordinal(n: u32) -> String {

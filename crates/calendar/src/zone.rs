@@ -63,6 +63,11 @@ pub fn zone_names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Zone {
+    pub const CYCLE_SECS: i64 = CYCLE_SECS;
+    /// From here on segments repeat with every cycle. A year after the first cycle begins, so that
+    /// no segment in sight started under older rules.
+    pub const REPEATS_FROM: i64 = CYCLE_START + 366 * 86_400;
+
     /// Finds a zone by its IANA name or an alias of it, in any case.
     pub fn find(name: &str) -> Result<Arc<Zone>, ScheduleError> {
         // jiff answers for this name without data; it means "I do not know where I am".
