@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Compares our calendar with three independent implementations on random schedules.
 #
-#     scripts/differential.sh [CASES=20000] [SEED]
+#     scripts/differential.sh [CASES=25000] [SEED]
 #
 # The seed is random and printed unless given, here or as DULY_SEED: the same seed gives the same
 # cases. One summary line per peer; any difference that no written rule explains is a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cases="${1:-20000}"
+cases="${1:-25000}"
 seed="${2:-${DULY_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}}"
 tools=target/tools
 peers=tests/differential/peers

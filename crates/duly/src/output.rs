@@ -31,20 +31,24 @@ pub fn table(preview: &Preview, occurrences: &[Occurrence], after: Time, complet
             text.push_str("No instant after these.\n");
         }
     }
-    text.push('\n');
+    text + &clock_changes(preview)
+}
+
+/// UTC has no clock changes, so nothing is said about them there.
+fn clock_changes(preview: &Preview) -> String {
+    let tzdb = &preview.tzdb;
     if preview.dst_dates.is_empty() {
-        text.push_str(&format!(
-            "No clock change touches this schedule in the next two years (tzdb {}).\n",
-            preview.tzdb
-        ));
-    } else {
-        text.push_str(&format!(
-            "Clock changes that touch it in the next two years (tzdb {}):\n",
-            preview.tzdb
-        ));
-        for date in &preview.dst_dates {
-            text.push_str(&format!("  {}  {}\n", date.date, date.what));
+        if preview.timezone == "UTC" {
+            return String::new();
         }
+        return format!(
+            "\nNo clock change of the next two years alters what it does (tzdb {tzdb}).\n"
+        );
+    }
+    let mut text =
+        format!("\nClock changes of the next two years that alter what it does (tzdb {tzdb}):\n");
+    for date in &preview.dst_dates {
+        text.push_str(&format!("  {}  {}\n", date.date, date.what));
     }
     text
 }
@@ -53,7 +57,7 @@ pub fn table(preview: &Preview, occurrences: &[Occurrence], after: Time, complet
 /// the nominal one, a note when the clocks do nothing.
 fn rows(preview: &Preview, occurrences: &[Occurrence]) -> Vec<Vec<String>> {
     let zone = preview.timezone.as_str();
-    let local = !zone.eq_ignore_ascii_case("UTC");
+    let local = zone != "UTC";
     let jitter = occurrences.iter().any(|one| one.effective != one.nominal);
     let clocks = occurrences.iter().any(|one| one.dst.is_some());
 
@@ -75,8 +79,8 @@ fn rows(preview: &Preview, occurrences: &[Occurrence]) -> Vec<Vec<String>> {
 
 fn note(dst: Option<DstEffect>) -> &'static str {
     match dst {
-        Some(DstEffect::Gap) => "gap: this local time does not exist, runs when the clocks change",
-        Some(DstEffect::Repeat) => "repeat: this local time exists twice",
+        Some(DstEffect::Gap) => "gap: its local time does not exist, runs as the clocks change",
+        Some(DstEffect::Repeat) => "repeat: its local time comes twice",
         None => "",
     }
 }

@@ -1,5 +1,5 @@
-//! Every command in docs/guides/schedules.md is run with the real binary and must print what the
-//! guide says. After a wanted change of wording: `DULY_BLESS=1 cargo test -p duly --test guide`.
+//! Every command in README.md and docs/guides/schedules.md is run with the real binary and must
+//! print what the page says. After a wanted change of wording: `DULY_BLESS=1 cargo test -p duly --test guide`.
 #![allow(clippy::expect_used)] // A helper of a test may fail the test.
 
 mod common;
@@ -15,8 +15,11 @@ struct Example {
     output: String,
 }
 
-fn guide() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/schedules.md")
+const GUIDE: &str = "docs/guides/schedules.md";
+const PAGES: [&str; 2] = [GUIDE, "README.md"];
+
+fn page(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
 fn examples(text: &str) -> Vec<Example> {
@@ -72,21 +75,24 @@ fn run(example: &Example) -> (i32, String) {
 }
 
 #[test]
-fn every_example_prints_what_the_guide_says() {
-    let text = std::fs::read_to_string(guide()).expect("the guide");
-    let examples = examples(&text);
-    if std::env::var_os("DULY_BLESS").is_some() {
-        std::fs::write(guide(), blessed(&text, &examples)).expect("the guide is written");
-        return;
-    }
+fn every_example_prints_what_the_page_says() {
     let mut wrong = String::new();
-    for example in &examples {
-        let (code, output) = run(example);
-        if (code, &output) != (example.code, &example.output) {
-            wrong.push_str(&format!(
-                "line {}: {}\nthe guide says (exit {}):\n{}\nduly says (exit {code}):\n{output}\n",
-                example.line, example.command, example.code, example.output
-            ));
+    for name in PAGES {
+        let text = std::fs::read_to_string(page(name)).expect("the page");
+        let examples = examples(&text);
+        assert!(!examples.is_empty(), "{name} has no example");
+        if std::env::var_os("DULY_BLESS").is_some() {
+            std::fs::write(page(name), blessed(&text, &examples)).expect("the page is written");
+            continue;
+        }
+        for example in &examples {
+            let (code, output) = run(example);
+            if (code, &output) != (example.code, &example.output) {
+                wrong.push_str(&format!(
+                    "{name}:{}: {}\nthe page says (exit {}):\n{}\nduly says (exit {code}):\n{output}\n",
+                    example.line, example.command, example.code, example.output
+                ));
+            }
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
@@ -114,13 +120,38 @@ fn blessed(text: &str, examples: &[Example]) -> String {
 
 #[test]
 fn the_guide_shows_every_form() {
-    let text = std::fs::read_to_string(guide()).expect("the guide");
+    let text = std::fs::read_to_string(page(GUIDE)).expect("the guide");
     let commands: String = examples(&text).into_iter().map(|one| one.command + "\n").collect();
     for form in [
-        "--cron", "--every", "--at ", "--delay", "--start-at", "--end-at", "--max-runs", "--jitter",
-        "--seed", "--json", "--dialect quartz", "--dst-gap skip", "--dst-repeat second",
-        "--dst-repeat both", "L-", "LW", "15W", "#", "5L", "?", "@daily", "@every", "H H", "H(",
-        "*/", "Europe/Berlin", "Asia/Beirut", "Australia/Lord_Howe", "Pacific/Apia",
+        "--cron",
+        "--every",
+        "--at ",
+        "--delay",
+        "--start-at",
+        "--end-at",
+        "--max-runs",
+        "--jitter",
+        "--seed",
+        "--json",
+        "--dialect quartz",
+        "--dst-gap skip",
+        "--dst-repeat second",
+        "--dst-repeat both",
+        "L-",
+        "LW",
+        "15W",
+        "#",
+        "5L",
+        "?",
+        "@daily",
+        "@every",
+        "H H",
+        "H(",
+        "*/",
+        "Europe/Berlin",
+        "Asia/Beirut",
+        "Australia/Lord_Howe",
+        "Pacific/Apia",
     ] {
         assert!(commands.contains(form), "no example in the guide shows {form}");
     }

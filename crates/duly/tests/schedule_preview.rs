@@ -150,7 +150,10 @@ fn the_table_is_for_people() {
         lines[4].starts_with("2027-03-28T01:00:00Z  Sun 2027-03-28 03:00:00 +02:00  gap"),
         "{table}"
     );
-    assert!(table.contains("Clock changes that touch it in the next two years (tzdb "), "{table}");
+    assert!(
+        table.contains("Clock changes of the next two years that alter what it does (tzdb "),
+        "{table}"
+    );
     assert!(table.contains("\n  2027-03-28  "), "{table}");
 }
 
