@@ -17,5 +17,5 @@ export CARGO_TARGET_DIR="$target/fuzz"
 for name in cron_parse next_any; do
     mkdir -p "fuzz/corpus/$name"
     cargo fuzz run --sanitizer none "$name" -- \
-        -max_total_time="$seconds" -timeout=5 -rss_limit_mb=1024 -max_len=2048 -print_final_stats=1
+        -max_total_time="$seconds" -timeout=5 -rss_limit_mb=1024 -max_len=2048 -dict=fuzz/cron.dict -print_final_stats=1
 done

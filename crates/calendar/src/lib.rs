@@ -17,6 +17,25 @@
 //! # Ok::<(), calendar::ScheduleError>(())
 //! ```
 //!
+//! # The rules
+//!
+//! **Fields** mean what Debian's cron says: lists, ranges, steps, names, 0 and 7 are Sunday. Day of
+//! month and day of week are *either*, unless one of them starts with `*` (or is `?`): then *both*.
+//! Six fields have seconds in front. From Quartz: `L`, `L-3`, `LW`, `L-3W`, `15W`, `5#2`, `5L`, `?`.
+//! `H`, `H(a-b)`, `H/n` and `H(a-b)/n` are numbers that the seed decides. Nicknames are `@yearly` to
+//! `@hourly`; `@every 90s` is an interval. With [`model::Dialect::Quartz`] weekdays are 1 (Sunday) to
+//! 7, ranges may wrap round (`FRI-MON`), and a seventh field names years from 1970 to 2099.
+//!
+//! **Changes of the clocks.** A job whose minute or hour starts with `*` is a wildcard job and follows
+//! real time: it runs whenever a wall clock would match, not in a gap, in both passes of a repeat,
+//! whatever the policy. Every other job is fixed: a local time in a gap runs once at the transition
+//! (or is skipped), a repeated one runs in the first pass, the second, or both. A gap is a gap
+//! however long: a skipped day too, where Debian and cronsim stop at three hours.
+//!
+//! **Intervals** begin at `start_at`, else one interval after creation, and never drift. **Bounds**
+//! are inclusive; `max_runs` counts from `start_at`, else after creation. **Jitter** is one offset in
+//! `[0, window)` per seed, cut so that an effective instant stays before the next nominal one.
+//!
 //! The way through the crate: `parse` and `field` turn text into sets; `clock` and `days` answer for
 //! a time of day and a date, `local` for both; `zone` cuts time into stretches of constant offset;
 //! `cron` puts local times on them and holds the DST rules; `plan` is any schedule before its bounds,

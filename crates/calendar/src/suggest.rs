@@ -9,6 +9,8 @@ pub(crate) fn nearest<'a>(
     let written = written.to_ascii_lowercase();
     let allowed = (written.chars().count() / 3).max(1);
     known
+        // The difference in length is a lower bound that costs nothing.
+        .filter(|(word, _)| word.len().abs_diff(written.len()) <= allowed)
         .map(|(word, answer)| (distance(&written, &word.to_ascii_lowercase()), answer))
         .min_by_key(|(distance, _)| *distance)
         .filter(|(distance, _)| *distance <= allowed)

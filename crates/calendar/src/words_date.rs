@@ -2,7 +2,7 @@
 
 use crate::days::{DayFields, DayRule};
 use crate::limits::{YEAR_MAX, YEAR_MIN};
-use crate::words_set::{elements, join, list, list_of, ordinal};
+use crate::words_set::{Shape, elements, join, list, list_of, ordinal, shape};
 
 const WEEKDAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
@@ -38,21 +38,26 @@ pub(crate) fn date_words(fields: &DayFields) -> String {
         (false, false, false) => format!(" on {days} or on {weekdays}"),
         (false, false, true) => format!(" on {days}, only on {weekdays}"),
     };
-    let months = months(fields.months);
-    let words = match &months {
-        None => words,
-        Some(months) if words.contains("the month") => words.replace("the month", months),
-        Some(months) => format!("{words} in {months}"),
+    words_in_months(words, fields, !any_day && !any_weekday) + &years(fields)
+}
+
+/// Puts the months into the words: "of the month" becomes theirs; other days get "in May".
+fn words_in_months(words: String, fields: &DayFields, both_kinds: bool) -> String {
+    if fields.months == ALL_MONTHS {
+        return words;
+    }
+    let names = list(fields.months, |n| MONTHS[(n.max(1) as usize - 1) % 12].to_owned());
+    let (of, inside) = match shape(fields.months >> 1, 12) {
+        Shape::Run { .. } => (format!("each month from {names}"), format!("from {names}")),
+        _ => (names.clone(), format!("in {names}")),
     };
+    let open = !words.contains("the month");
+    let words = words.replace("the month", &of);
     // "on day 1 of January or on Mondays" would leave the Mondays of other months open.
-    let both_kinds = !any_day && !any_weekday;
-    let words = match &months {
-        Some(months) if both_kinds && !words.ends_with(months.as_str()) => {
-            format!("{words} in {months}")
-        }
-        _ => words,
-    };
-    words + &years(fields)
+    if open || (both_kinds && !fields.both && !words.ends_with(&of)) {
+        return format!("{words} {inside}");
+    }
+    words
 }
 
 fn days(fields: &DayFields) -> String {
@@ -102,10 +107,6 @@ fn rule_words(rule: DayRule) -> String {
         }
         DayRule::LastOf { weekday: day } => format!("the last {} of the month", weekday(day)),
     }
-}
-
-fn months(set: u64) -> Option<String> {
-    (set != ALL_MONTHS).then(|| list(set, |n| MONTHS[(n.max(1) as usize - 1) % 12].to_owned()))
 }
 
 fn years(fields: &DayFields) -> String {

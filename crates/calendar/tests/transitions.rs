@@ -162,6 +162,19 @@ fn star_steps_in_a_day_field_narrow_the_other_one() {
     assert_eq!(either.count(at("2027-05-01T00:00:00Z"), at("2027-06-01T00:00:00Z")), 21);
 }
 
+/// A search from afar must not jump past the first pass of a repeat, nor past a gap.
+#[test]
+fn rare_dates_that_meet_a_transition_are_found_from_afar() {
+    let repeat = schedule("30 2 31 10 *", "Europe/Berlin", Dst::default());
+    let first = at("2027-10-31T02:30:00+02:00");
+    assert_eq!(repeat.next(at("2026-11-05T00:00:00Z")), Some(first));
+    assert_eq!(repeat.previous(at("2028-10-01T00:00:00Z")), Some(first));
+    let gap = schedule("30 2 28 3 *", "Europe/Berlin", Dst::default());
+    let transition = at("2027-03-28T03:00:00+02:00");
+    assert_eq!(gap.next(at("2026-04-05T00:00:00Z")), Some(transition));
+    assert_eq!(gap.previous(at("2028-03-01T00:00:00Z")), Some(transition));
+}
+
 #[test]
 fn the_effect_of_dst_is_told() {
     let daily = schedule("30 2 * * *", "Europe/Berlin", Dst::default());
