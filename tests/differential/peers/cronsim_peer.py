@@ -82,8 +82,10 @@ def odd_change(zone, at, gained):
         return "odd-shift"
     if after < before and after.date() < (before - timedelta(seconds=1)).date():
         return "date-goes-back"
-    midnight = datetime.combine(after.date(), time())
-    return "no-midnight" if before <= midnight < after else None
+    midnight = datetime.combine(before.date(), time())
+    if midnight < before:
+        midnight += timedelta(days=1)
+    return "no-midnight" if midnight < after else None
 
 
 def referee(case, start, end):
