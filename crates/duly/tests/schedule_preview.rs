@@ -181,6 +181,14 @@ fn the_largest_count_is_shown_in_full() {
 }
 
 #[test]
+fn the_last_hours_of_time_are_shown_too() {
+    let args = ["--cron", "0 * * * *", "--timezone", "Europe/Berlin", "--count", "9"];
+    let args = [&args[..], &["--after", "9999-12-30T21:30:00Z"]].concat();
+    assert_eq!(nominal(&args).last().map(String::as_str), Some("9999-12-31T00:00:00.000Z"));
+    assert_eq!(preview(&args).code, 0);
+}
+
+#[test]
 fn a_schedule_that_never_matches_says_so() {
     let args = ["--cron", "0 0 30 2 *", "--after", "2027-01-01T00:00:00Z"];
     let ran = preview(&args);
