@@ -38,7 +38,6 @@ impl Shard {
         if !job.sweep {
             return Ok(());
         }
-        let gate = self.pipeline.gate();
         let next =
             |after| Sweep { after, state: SweepState::Gated(gate), touched: BTreeSet::new() };
         let sweep = match self.sweeps.remove(&job.id) {
@@ -48,7 +47,8 @@ impl Shard {
                 return Ok(());
             }
             None => {
-                self.sweeps.insert(job.id, next(None));
+                let sweep = self.next_sweep(None);
+                self.sweeps.insert(job.id, sweep);
                 return Ok(());
             }
         };
@@ -59,16 +59,21 @@ impl Shard {
         for row in rows.iter().filter(|row| !touched.contains(&row.id)) {
             self.cancel_of_job(now, &mut job, row);
         }
-        if missed {
-            self.sweeps.insert(job.id, next(after));
-        } else if more {
-            self.sweeps.insert(job.id, next(last));
+        if missed || more {
+            // After the changes above, so that the next page is read when they are durable.
+            let sweep = self.next_sweep(if missed { after } else { last });
+            self.sweeps.insert(job.id, sweep);
         } else {
             job.sweep = false;
         }
         job.due = job.sweep.then_some(now);
         self.put_or_remove_job(job);
         Ok(())
+    }
+
+    fn next_sweep(&self, after: Option<RunId>) -> Sweep {
+        let state = SweepState::Gated(self.pipeline.gate());
+        Sweep { after, state, touched: BTreeSet::new() }
     }
 
     pub(crate) fn read_sweeps(&mut self) {
