@@ -38,8 +38,6 @@ impl Shard {
         if !job.sweep {
             return Ok(());
         }
-        let next =
-            |after| Sweep { after, state: SweepState::Gated(gate), touched: BTreeSet::new() };
         let sweep = match self.sweeps.remove(&job.id) {
             Some(Sweep { state: SweepState::Read(rows), touched, after }) => (rows, touched, after),
             Some(under_way) => {
