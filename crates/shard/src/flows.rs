@@ -56,8 +56,10 @@ struct Flow {
 
 #[derive(Debug, Default)]
 struct PageUnderWay {
+    /// In order, at most a page of them: the first ones.
     arrived: Vec<Entry>,
-    overflow: bool,
+    /// The first of those that did not fit: the front may not grow past it.
+    left_out: Option<(Time, RunId)>,
 }
 
 #[derive(Debug, Default)]
@@ -191,10 +193,11 @@ impl Flows {
         let in_front = in_front || flow.cursor.is_some_and(|cursor| place <= cursor);
         if flow.more && !in_front {
             if let Some(page) = &mut flow.page {
-                if page.arrived.len() < sizes.page {
-                    page.arrived.push(entry);
-                } else {
-                    page.overflow = true;
+                let at = page.arrived.partition_point(|other| other.place() < place);
+                page.arrived.insert(at, entry);
+                if page.arrived.len() > sizes.page {
+                    let out = page.arrived.pop().map(|entry| entry.place());
+                    page.left_out = page.left_out.min(out).or(out);
                 }
             }
             self.note_low(entry.flow);
@@ -378,12 +381,16 @@ impl Flows {
         let flow = self.flow_mut(id);
         let Some(page) = flow.page.take() else { return };
         let queue = (flow.key.namespace, flow.key.queue.clone());
-        flow.cursor = last.or(flow.cursor);
-        flow.more = !complete || page.overflow;
-        let cursor = flow.cursor;
-        let more = flow.more;
+        let fits = |place: (Time, RunId)| page.left_out.is_none_or(|out| place < out);
+        // The last place that is known to have nothing unread before it.
+        let known = rows.iter().map(Entry::place).chain(last).filter(|place| fits(*place)).max();
+        flow.cursor = known.or(flow.cursor);
+        flow.more = !complete || page.left_out.is_some();
+        let (cursor, more) = (flow.cursor, flow.more);
         for entry in rows {
-            self.insert(entry);
+            if fits(entry.place()) {
+                self.insert(entry);
+            }
         }
         if !forget_arrivals {
             for entry in page.arrived {

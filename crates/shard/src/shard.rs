@@ -95,7 +95,7 @@ pub struct Shard {
     pub(crate) outstanding: BTreeMap<ReadId, Read>,
     pub(crate) retry_reads: Vec<(Time, ReadId)>,
     /// Backlogs that wait to learn what became of their instants.
-    pub(crate) outcome_reads: BTreeMap<ReadId, BacklogId>,
+    pub(crate) outcome_reads: BTreeMap<ReadId, (BacklogId, usize)>,
     pub(crate) outcomes: BTreeMap<BacklogId, (Time, Vec<Outcome>)>,
     pub(crate) sweeps: BTreeMap<JobId, Sweep>,
     /// Keys read for the decisions of this pass.

@@ -37,6 +37,11 @@ pub fn run(seed: u64, steps: u64, bug: Option<Bug>, verbose: bool) -> Report {
     world.quieten();
     let end = world.now.plus(DRAIN);
     run_until(&mut world, end, limit);
+    if verbose {
+        for node in &world.nodes {
+            println!("AT THE END {:?}", node.host);
+        }
+    }
     let settings = CheckSettings { healed: true, poison: world.options.poison };
     let violations = check(&world.log, &world.store.inner().dump(), &settings);
     Report {

@@ -309,7 +309,8 @@ impl World {
                 }
             }
             HostOutput::Send(to, message) => {
-                if self.now < self.nodes[node].cut_peers || self.rng.per_mille(self.options.drop) {
+                let dropped = !self.healed && self.rng.per_mille(self.options.drop);
+                if self.now < self.nodes[node].cut_peers || dropped {
                     return;
                 }
                 let from = NodeId { node: node as u32 + 1, boot };
