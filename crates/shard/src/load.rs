@@ -163,7 +163,7 @@ impl Shard {
             return;
         }
         let loader = &self.loader;
-        let low = loader.complete_before < now.plus(HORIZON_LOW);
+        let low = loader.complete_before <= now.plus(HORIZON_LOW);
         if loader.raise.is_some() || !low || self.timer.len() > TIMER_MAX / 2 {
             return;
         }
