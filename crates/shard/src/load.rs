@@ -287,7 +287,7 @@ impl Shard {
                     let run = lease.run;
                     self.leases.insert(lease, entry, self.loader.loaded_at.max(now));
                     if dead {
-                        self.leases.end_now(run, now);
+                        self.leases.look_again(run, now);
                         self.event(Event::RescuedAtLoad);
                     }
                 }

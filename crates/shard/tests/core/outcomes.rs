@@ -81,7 +81,7 @@ fn what_was_built_on_an_unknown_commit_is_decided_again() {
         let first = world.send(first);
         let (_, second) = submit_command(&mut world);
         let second = world.send(second);
-        let claim = world.claim_command(5, Span::ZERO);
+        let claim = world.claim_command(5, Span::from_secs(1));
         let claim = world.send(Command::Claim(claim));
         world.fates.push_back(fate);
         world.commit_held();
@@ -267,7 +267,7 @@ fn commands_that_waited_for_the_load_are_all_decided_without_another_push() {
     world.hold_reads = true;
     world.restart();
     // More heartbeats than one pass takes; they change nothing, so no commit calls the shard back.
-    let beats: Vec<_> = (0..3_000)
+    let beats: Vec<_> = (0..10_000)
         .map(|_| {
             let beat =
                 shard::command::Beat { run: leased.run, token: leased.token, checkpoint: None };
