@@ -155,6 +155,7 @@ impl Shard {
                 let outputs = std::mem::take(&mut self.pipeline.building.outputs);
                 self.pipeline.building.commands.clear();
                 self.pipeline.building.own.clear();
+                self.pipeline.building.submissions = false;
                 self.release(outputs);
                 return None;
             }
