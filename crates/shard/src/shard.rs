@@ -205,10 +205,17 @@ impl Shard {
             self.inbox.next_deadline(),
             self.holds.values().filter_map(|hold| hold.until).min(),
             self.retry_reads.iter().map(|(at, _)| *at).min(),
+            self.has_work_left().then_some(Time::MIN),
         ]
         .into_iter()
         .flatten()
         .min()
+    }
+
+    /// Did the last pass stop before everything that could be decided was?
+    fn has_work_left(&self) -> bool {
+        let waiting = !self.again.is_empty() || !self.inbox.is_empty();
+        waiting && self.is_live() && !self.pipeline.draining && self.has_room()
     }
 
     pub fn poll_output(&mut self) -> Option<Output> {
