@@ -44,6 +44,8 @@ pub const LANE_SHARES: [i32; 3] = [8, 4, 1];
 pub const MISSED_AFTER: Span = Span::from_secs(60);
 /// The owner takes a run back when its lease is over by a tenth; its worker stopped at nine.
 pub const RESCUE_PERCENT: i64 = 110;
+/// A rescue that did not happen (its rows did not come) is tried again after this.
+pub const RESCUE_AGAIN: Span = Span::from_secs(10);
 /// A dead run waits so long for a person.
 pub const DEAD_KEPT: Span = Span::from_secs(90 * 86_400);
 /// A receiver may ask for at most this delay.

@@ -166,7 +166,7 @@ impl Shard {
             return;
         }
         let loader = &self.loader;
-        let low = loader.complete_before < now.plus(HORIZON_LOW);
+        let low = loader.complete_before <= now.plus(HORIZON_LOW);
         if loader.raise.is_some() || !low || self.timer.len() > self.sizes.timer_max / 2 {
             return;
         }
@@ -294,7 +294,7 @@ impl Shard {
                     let run = lease.run;
                     self.leases.insert(lease, entry, self.loader.loaded_at.max(now));
                     if dead {
-                        self.leases.end_now(run, now);
+                        self.leases.look_again(run, now);
                         self.event(Event::RescuedAtLoad);
                     }
                 }

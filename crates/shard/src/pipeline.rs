@@ -155,6 +155,7 @@ impl Shard {
                 let outputs = std::mem::take(&mut self.pipeline.building.outputs);
                 self.pipeline.building.commands.clear();
                 self.pipeline.building.own.clear();
+                self.pipeline.building.submissions = false;
                 self.release(outputs);
                 return None;
             }
@@ -309,7 +310,10 @@ impl Shard {
         let mut again: Vec<(Caller, Command)> = Vec::new();
         let mut limit = self.pipeline.limit;
         if let Some(sent) = self.pipeline.sent.take() {
-            let mut landed = taken.seq >= sent.batch.seq && broken == Some(Broken::Unknown);
+            // A lost tail is found by a renewal, so a commit may be on its way then; its number
+            // still tells, because nobody else wrote in our epoch.
+            let open = matches!(broken, Some(Broken::Unknown | Broken::Gap));
+            let mut landed = taken.seq >= sent.batch.seq && open;
             if broken == Some(Broken::Unknown) {
                 landed &= !self.planted.is(Bug::UnknownMeansLost);
                 landed |= self.planted.is(Bug::UnknownMeansLanded);

@@ -15,7 +15,7 @@ use crate::entry::{Entry, Policies};
 use crate::flows::{FlowId, Flows};
 use crate::inbox::Inbox;
 use crate::leases::Leases;
-use crate::limits::Sizes;
+use crate::limits::{RESCUE_AGAIN, Sizes};
 use crate::load::Loader;
 use crate::pipeline::Pipeline;
 use crate::planted::{Bug, Planted};
@@ -43,7 +43,8 @@ pub struct Caller {
 pub(crate) enum Work {
     Command(Caller, Command),
     Due(Timed),
-    Rescue(RunId),
+    /// Of this attempt, not of one that began while the rescue waited for rows.
+    Rescue(RunId, Token),
 }
 
 /// Work that waits for rows, with all the rows it has asked for so far: what was read for an
@@ -212,10 +213,17 @@ impl Shard {
             self.inbox.next_deadline(),
             self.holds.values().filter_map(|hold| hold.until).min(),
             self.retry_reads.iter().map(|(at, _)| *at).min(),
+            self.has_work_left().then_some(Time::MIN),
         ]
         .into_iter()
         .flatten()
         .min()
+    }
+
+    /// Did the last pass stop before everything that could be decided was?
+    fn has_work_left(&self) -> bool {
+        let waiting = !self.again.is_empty() || !self.inbox.is_empty();
+        waiting && self.is_live() && !self.pipeline.draining && self.has_room()
     }
 
     pub fn poll_output(&mut self) -> Option<Output> {
@@ -239,11 +247,7 @@ impl Shard {
         let flows = &self.flows;
         self.timer.advance(now, |entry| flows.key(entry.flow).namespace);
         self.release_holds(now);
-        let room = |shard: &Shard| {
-            shard.pipeline.building.changes.len() < shard.sizes.batch_changes
-                && shard.pipeline.has_room_for_commands()
-        };
-        while room(self) {
+        while self.has_room() {
             let Some(Parked { keys, work }) = self.again.pop_front() else { break };
             self.decide(now, keys, work);
         }
@@ -262,7 +266,7 @@ impl Shard {
             }
             let share = Inbox::share(class);
             for _ in 0..share {
-                if !room(self) {
+                if !self.has_room() {
                     break;
                 }
                 let Some((caller, command)) = self.inbox.pop(class) else { break };
@@ -276,11 +280,15 @@ impl Shard {
         self.collect();
     }
 
+    /// May another decision join the batch being built?
+    fn has_room(&self) -> bool {
+        self.pipeline.building.changes.len() < self.sizes.batch_changes
+            && self.pipeline.has_room_for_commands()
+    }
+
     fn due_slice(&mut self, now: Time) {
         for _ in 0..self.sizes.slice {
-            if self.pipeline.building.changes.len() >= self.sizes.batch_changes
-                || !self.pipeline.has_room_for_commands()
-            {
+            if !self.has_room() {
                 break;
             }
             let Some(timed) = self.timer.pop_due() else { break };
@@ -289,10 +297,13 @@ impl Shard {
     }
 
     fn rescues(&mut self, now: Time) {
-        for run in self.leases.ended(now, self.sizes.slice) {
-            // Waiting for its rows counts as under way; `park` gives it back if they never come.
-            self.leases.renew(run, now);
-            self.decide(now, Vec::new(), Work::Rescue(run));
+        for (run, token) in self.leases.ended(now, self.sizes.slice) {
+            if !self.has_room() {
+                break;
+            }
+            // It may wait for rows, or be left alone: not to be looked at again in every pass.
+            self.leases.look_again(run, now.plus(RESCUE_AGAIN));
+            self.decide(now, Vec::new(), Work::Rescue(run, token));
         }
     }
 
@@ -300,7 +311,7 @@ impl Shard {
         let own = match &work {
             Work::Command(..) => None,
             Work::Due(timed) => Some(Own::Due(timed.key())),
-            Work::Rescue(run) => Some(Own::Rescue(*run)),
+            Work::Rescue(run, _) => Some(Own::Rescue(*run)),
         };
         if own.is_some_and(|own| self.quarantine.contains(&own)) {
             return;
@@ -308,7 +319,7 @@ impl Shard {
         let outcome = match &work {
             Work::Command(caller, command) => self.decide_command(now, *caller, command),
             Work::Due(timed) => self.decide_due(now, *timed).map(|()| None),
-            Work::Rescue(run) => self.decide_rescue(now, *run).map(|()| None),
+            Work::Rescue(run, token) => self.decide_rescue(now, *run, *token).map(|()| None),
         };
         match (outcome, work) {
             (Err(Need(needs)), work) => {

@@ -13,6 +13,9 @@ use model::read::{Outcome, Page, Read, WheelKey};
 use model::row::{BacklogId, BacklogKind, BacklogRow, Expect, JobState, Key, Only, Row};
 use model::{Cause, Lane, Namespace, RunId, RunState, Span, Status, Time};
 
+/// Instants looked at in one slice: a backfill that leaves out nearly all of ten years of seconds
+/// must not hold up the shard.
+const EXAMINED_MAX: usize = 4_096;
 /// Slices are at least this far apart.
 const SLICE_EVERY: Span = Span::from_secs(1);
 
@@ -24,7 +27,10 @@ impl Shard {
     pub(crate) fn decide_backlog_due(&mut self, now: Time, id: BacklogId) -> Decision<()> {
         let mut row = match self.row(Key::Backlog(id))? {
             Some(Row::Backlog(row)) => row.clone(),
-            _ => return Ok(()),
+            _ => {
+                self.outcomes.remove(&id);
+                return Ok(());
+            }
         };
         if row.due > now {
             self.wait_for_backlog(row.due, id);
@@ -56,8 +62,9 @@ impl Shard {
         if job.active.is_some() {
             self.event(Event::BacklogBesideFresh);
         }
-        let (before, mut made) = (row.cursor, 0);
-        while made < slice {
+        let (before, mut made, mut examined) = (row.cursor, 0, 0);
+        while made < slice && examined < EXAMINED_MAX {
+            examined += 1;
             let Some(nominal) = schedule.next(row.cursor).filter(|at| *at <= row.until) else {
                 row.cursor = row.until;
                 break;
@@ -148,12 +155,7 @@ impl Shard {
         self.outcome_reads.insert(id, (row.id, limit));
     }
 
-    pub(crate) fn outcomes_read(
-        &mut self,
-        now: Time,
-        (id, limit): (BacklogId, usize),
-        page: Page,
-    ) {
+    pub(crate) fn outcomes_read(&mut self, now: Time, (id, limit): (BacklogId, usize), page: Page) {
         let Page::Outcomes(outcomes) = page else { return };
         let full = outcomes.len() >= limit;
         let until = match outcomes.last() {
