@@ -241,7 +241,7 @@ impl Host {
 
     /// When `handle_tick` should be called next, in local time.
     pub fn next_tick(&self, local: Time) -> Time {
-        let mut next = self.ownership.next_renew();
+        let mut next = self.ownership.next_renew(local);
         if let Some(now) = self.now(local) {
             for shard in self.shards.values() {
                 if let Some(at) = shard.next_tick() {

@@ -424,7 +424,9 @@ impl Shard {
         self.sweeps.clear();
         self.read_once.clear();
         self.counter = 0;
-        self.pipeline = Pipeline::new(seq);
+        // A shard that was promised to another node still is.
+        let draining = self.pipeline.draining;
+        self.pipeline = Pipeline { draining, ..Pipeline::new(seq) };
     }
 
     /// This node does not own the shard any more. Callers whose command was not sent, or was
