@@ -145,7 +145,9 @@ impl Shard {
             return None;
         }
         if let Some(sent) = &mut self.pipeline.sent {
-            if sent.resend.is_none_or(|at| at > now) {
+            // Further away than a pause can be: the clock ran wild and came back.
+            let wait = |at: Time| at > now && at.since(now) <= RESEND_MAX;
+            if sent.resend.is_none_or(wait) {
                 return None;
             }
             sent.resend = None;

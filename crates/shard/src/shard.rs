@@ -204,9 +204,11 @@ impl Shard {
 
     /// When `handle_tick` should be called next.
     pub fn next_tick(&self) -> Option<Time> {
+        // What is due does not wake a shard that has no room for it: the end of a commit does.
+        let decides = self.has_room() && !self.pipeline.draining && !self.pipeline.is_broken();
         [
-            self.timer.next(),
-            self.leases.next_end(),
+            self.timer.next().filter(|_| decides),
+            self.leases.next_end().filter(|_| decides),
             self.waiters.next_end(),
             self.loader.next_raise(),
             self.pipeline.next_send(),
