@@ -29,6 +29,7 @@ pub fn run(seed: u64, steps: u64, bug: Option<Bug>, verbose: bool) -> Report {
     world.verbose = verbose;
     while world.steps < steps && world.step() {}
     world.heal();
+    let healed_at = world.now;
     world.quieten();
     let limit = steps * STEPS_LIMIT;
     let lively = world.now.plus(LIVELY);
@@ -42,7 +43,12 @@ pub fn run(seed: u64, steps: u64, bug: Option<Bug>, verbose: bool) -> Report {
             println!("AT THE END {:?}", node.host);
         }
     }
-    let settings = CheckSettings { healed: true, poison: world.options.poison };
+    let settings = CheckSettings {
+        healed: true,
+        healed_at,
+        poison: world.options.poison,
+        ..CheckSettings::default()
+    };
     let violations = check(&world.log, &world.store.inner().dump(), &settings);
     Report {
         seed,
