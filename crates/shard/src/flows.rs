@@ -219,7 +219,7 @@ impl Flows {
         let flow = self.flow_mut(entry.flow);
         let place = entry.place();
         let at = match flow.front.back() {
-            Some(last) if last.place() > place => {
+            Some(last) if last.place() >= place => {
                 flow.front.partition_point(|other| other.place() < place)
             }
             _ => flow.front.len(),

@@ -184,8 +184,6 @@ impl Shard {
     fn lower_horizon(&mut self) {
         if let Some(ends) = self.timer.lower() {
             self.event(Event::HorizonLowered);
-            // Timers round up to the millisecond; what is due inside that millisecond is gone too.
-            let ends = ends.minus(Span::from_millis(1));
             self.loader.kept_before = ends;
             self.loader.complete_before = ends.min(self.loader.complete_before);
             self.loader.raise = None;
