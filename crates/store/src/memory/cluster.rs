@@ -78,8 +78,10 @@ impl Data {
             Some(owner) => self.nodes.get(&owner).is_none_or(|expires| *expires <= now),
         };
         let shard = self.shard(take.shard)?;
-        let another = shard.incarnation != incarnation;
-        let epoch = step(take.epoch, if another { take.by.max(Epoch::JUMP) } else { take.by })?;
+        // Each incarnation has a range of its own, so that two losses in a row cannot meet.
+        let jump = incarnation.saturating_sub(shard.incarnation).saturating_mul(Epoch::JUMP.into());
+        let jump = u32::try_from(jump).unwrap_or(u32::MAX);
+        let epoch = step(take.epoch, if take.by == 0 { 0 } else { take.by.max(jump) })?;
         if !free || shard.epoch != take.epoch {
             return None;
         }
