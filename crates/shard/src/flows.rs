@@ -379,6 +379,10 @@ impl Flows {
         self.woken.insert(queue);
     }
 
+    pub fn resident(&self) -> usize {
+        self.resident
+    }
+
     /// How many flows could be loaded on top of those in memory.
     pub fn room_for_flows(&self) -> usize {
         FLOWS_MAX.saturating_sub(self.ids.len())

@@ -212,6 +212,11 @@ impl Shard {
         .min()
     }
 
+    /// Runs and other things held in memory: what the limits bound.
+    pub fn resident(&self) -> usize {
+        self.flows.resident() + self.timer.len() + self.leases.len()
+    }
+
     /// Did the last pass stop before everything that could be decided was?
     fn has_work_left(&self) -> bool {
         let waiting = !self.again.is_empty() || !self.inbox.is_empty();
