@@ -77,7 +77,11 @@ impl Rows {
             for (index, change) in batch.changes.into_iter().enumerate() {
                 if self.overlay.get(&change.key) == Some(&(batch.seq, index)) {
                     self.overlay.remove(&change.key);
-                    if matches!(change.key, Key::Job(_) | Key::Spec(..)) && change.row.is_some() {
+                    // A read that was answered meanwhile may have brought the row as it was before
+                    // and its decision comes after this: what the batch wrote is the truth.
+                    let useful =
+                        matches!(change.key, Key::Job(_) | Key::Spec(..)) && change.row.is_some();
+                    if useful || self.cache.contains_key(&change.key) {
                         self.keep(change.key, change.row);
                     }
                 }
