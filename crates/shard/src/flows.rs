@@ -194,6 +194,15 @@ impl Flows {
         flow.front.get_mut(at).filter(|entry| entry.id == place.1)
     }
 
+    /// The row of a run that was set aside beside a page was written since.
+    pub fn amend(&mut self, entry: Entry) {
+        let page = self.flow_mut(entry.flow).page.as_mut();
+        let arrived = page.and_then(|p| p.arrived.iter_mut().rev().find(|e| e.id == entry.id));
+        if let Some(arrived) = arrived {
+            *arrived = entry;
+        }
+    }
+
     fn insert(&mut self, entry: Entry) {
         let flow = self.flow_mut(entry.flow);
         let place = entry.place();

@@ -26,6 +26,7 @@ impl Shard {
         } else {
             ready.state = RunState::Ready;
             self.put_run(&mut ready);
+            self.flows.amend(ready);
             self.event(crate::batch::Event::Spilled);
         }
         self.touch(model::read::WheelKey::Run(entry.id));
