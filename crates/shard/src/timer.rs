@@ -50,6 +50,11 @@ impl Timer {
         self.waiting.len() + self.due_count
     }
 
+    /// Is something due that was not taken yet?
+    pub fn has_due(&self) -> bool {
+        self.due_count > 0
+    }
+
     pub fn put(&mut self, at: Time, timed: Timed) {
         self.waiting.insert((at, timed.key()), timed);
     }

@@ -297,10 +297,10 @@ fn the_next_owner_finds_what_was_overdue_and_not_yet_decided() {
     let runs = world.submit_many(&after(100), 20_000);
     // Down over their time by an hour: much is overdue, and the owner dies in the middle of it,
     // having written how far it has come.
+    world.hold_commits = true;
     world.down_for(Span::from_secs(3_600));
     for _ in 0..2 {
         world.set_now(world.now.plus(Span::from_secs(11)));
-        world.hold_commits = true;
         world.shard.handle_tick(world.now);
         world.pump();
         let held: Vec<_> = world.held_commits.drain(..).collect();
