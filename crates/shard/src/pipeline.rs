@@ -435,6 +435,7 @@ impl Shard {
         self.outcome_reads.clear();
         self.outcomes.clear();
         self.sweeps.clear();
+        self.touched = Default::default();
         self.read_once.clear();
         self.counter = 0;
         self.pipeline = Pipeline::new(seq);

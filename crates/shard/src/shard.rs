@@ -22,6 +22,7 @@ use crate::planted::{Bug, Planted};
 use crate::recent::Recent;
 use crate::rows::{ReadId, Rows};
 use crate::timer::{Timed, Timer};
+use crate::touched::Touched;
 use crate::verbs::Sweep;
 use crate::waiters::Waiters;
 use calendar::Schedule;
@@ -90,6 +91,7 @@ pub struct Shard {
     pub(crate) wanted: Vec<Parked>,
 
     pub(crate) loader: Loader,
+    pub(crate) touched: Touched,
     pub(crate) pipeline: Pipeline,
     pub(crate) reads: VecDeque<(ReadId, Read)>,
     pub(crate) outstanding: BTreeMap<ReadId, Read>,
@@ -139,6 +141,7 @@ impl Shard {
             parked: BTreeMap::new(),
             wanted: Vec::new(),
             loader: Loader::default(),
+            touched: Touched::default(),
             pipeline: Pipeline::new(taken.seq),
             reads: VecDeque::new(),
             outstanding: BTreeMap::new(),

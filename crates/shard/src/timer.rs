@@ -38,8 +38,9 @@ pub struct Timer {
 
 #[derive(Debug, Default)]
 struct DueOfNamespace {
-    /// By flow; jobs and backlog rows share one.
-    flows: BTreeMap<u32, VecDeque<Timed>>,
+    /// By flow; jobs and backlog rows share one. Keyed like what waits, so that a row that a page
+    /// brings again is in here once.
+    flows: BTreeMap<u32, BTreeMap<(Time, WheelKey), Timed>>,
     turns: VecDeque<u32>,
 }
 
@@ -73,7 +74,7 @@ impl Timer {
             if first.key().0 > now {
                 break;
             }
-            let timed = first.remove();
+            let (place, timed) = first.remove_entry();
             let (namespace, flow) = match &timed {
                 Timed::Run(entry) => (flow_namespace(entry), entry.flow.0),
                 Timed::Row(_, namespace) => (*namespace, ROWS),
@@ -84,10 +85,9 @@ impl Timer {
             });
             let queue = of.flows.entry(flow).or_insert_with(|| {
                 of.turns.push_back(flow);
-                VecDeque::new()
+                BTreeMap::new()
             });
-            queue.push_back(timed);
-            self.due_count += 1;
+            self.due_count += usize::from(queue.insert(place, timed).is_none());
         }
     }
 
@@ -97,7 +97,7 @@ impl Timer {
         let of = self.due.get_mut(&namespace)?;
         let flow = of.turns.pop_front()?;
         let queue = of.flows.get_mut(&flow)?;
-        let timed = queue.pop_front()?;
+        let (_, timed) = queue.pop_first()?;
         self.due_count -= 1;
         if queue.is_empty() {
             of.flows.remove(&flow);
@@ -119,10 +119,9 @@ impl Timer {
         }
         for (namespace, of) in &mut self.due {
             for (flow, queue) in &mut of.flows {
-                let Some(found) = queue.iter().position(|timed| timed.key() == key) else {
+                if queue.remove(&(at, key)).is_none() {
                     continue;
-                };
-                queue.remove(found);
+                }
                 self.due_count -= 1;
                 if queue.is_empty() {
                     let (namespace, flow) = (*namespace, *flow);
@@ -153,7 +152,7 @@ impl Timer {
     }
 
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
-        let due = self.due.values().flat_map(|of| of.flows.values().flatten());
+        let due = self.due.values().flat_map(|of| of.flows.values().flat_map(BTreeMap::values));
         self.waiting.values().chain(due).filter_map(|timed| match timed {
             Timed::Run(entry) => Some(entry),
             Timed::Row(..) => None,
