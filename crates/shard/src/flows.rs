@@ -56,7 +56,9 @@ struct Flow {
 #[derive(Debug, Default)]
 struct PageUnderWay {
     arrived: Vec<Entry>,
-    overflow: bool,
+    /// The first place of those that did not fit. The page may lack them, so nothing behind this
+    /// is taken from it.
+    overflow: Option<(Time, RunId)>,
 }
 
 #[derive(Debug, Default)]
@@ -176,7 +178,7 @@ impl Flows {
                 if page.arrived.len() < PAGE {
                     page.arrived.push(entry);
                 } else {
-                    page.overflow = true;
+                    page.overflow = Some(page.overflow.map_or(place, |first| first.min(place)));
                 }
             }
             self.note_low(entry.flow);
@@ -356,25 +358,32 @@ impl Flows {
     }
 
     /// A page arrived: `rows` in order, without those that were touched since it was asked for.
-    /// `complete` says that nothing lies behind it on disk; `last` is the place of the page's last
-    /// row, touched or not.
+    /// `complete` says that nothing lies behind it on disk; `places` are those of all the page's
+    /// rows, touched or not.
     pub fn merge(
         &mut self,
         id: FlowId,
         rows: Vec<Entry>,
-        last: Option<(Time, RunId)>,
+        places: Vec<(Time, RunId)>,
         complete: bool,
         forget_arrivals: bool,
     ) {
         let flow = self.flow_mut(id);
         let Some(page) = flow.page.take() else { return };
         let queue = (flow.key.namespace, flow.key.queue.clone());
-        flow.cursor = last.or(flow.cursor);
-        flow.more = !complete || page.overflow;
+        let fits = |place| page.overflow.is_none_or(|first| place < first);
+        flow.cursor = match page.overflow {
+            // The last of the page that lies before what did not fit.
+            Some(_) => places.into_iter().rev().find(|place| fits(*place)).or(flow.cursor),
+            None => places.last().copied().or(flow.cursor),
+        };
+        flow.more = !complete || page.overflow.is_some();
         let cursor = flow.cursor;
         let more = flow.more;
         for entry in rows {
-            self.insert(entry);
+            if fits(entry.place()) {
+                self.insert(entry);
+            }
         }
         if !forget_arrivals {
             for entry in page.arrived {

@@ -363,7 +363,7 @@ impl Shard {
     fn merge_flow(&mut self, page: FlowPage, answer: Page) {
         let Page::Runs(rows) = answer else { return };
         let complete = rows.len() < PAGE;
-        let last = rows.last().map(|row| (row.due, row.id));
+        let places = rows.iter().map(|row| (row.due, row.id)).collect();
         self.event(Event::PageMerged);
         if self.touched.any(page.since) {
             self.event(Event::PageWhileTouched);
@@ -377,6 +377,6 @@ impl Shard {
         }
         self.touched.end(page.since);
         let forget = self.planted.is(Bug::FlowForgetsArrival);
-        self.flows.merge(page.wanted.flow, entries, last, complete, forget);
+        self.flows.merge(page.wanted.flow, entries, places, complete, forget);
     }
 }
