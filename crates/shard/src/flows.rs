@@ -17,7 +17,10 @@
 //! Not here: limits. They belong in `Flows::choose`, which is the only place where a run is picked.
 
 use crate::entry::Entry;
-use crate::limits::{FLOW_FRONT, FLOW_LOW, FLOWS_MAX, LANE_SHARES, OLDEST_EVERY, PAGE, READY_MAX};
+use crate::limits::{
+    FLOW_FRONT, FLOW_LOW, FLOWS_MAX, LANE_SHARES, OLDEST_EVERY, PAGE, PAGE_SCARCE, PAGES_MAX,
+    READY_MAX,
+};
 use model::{FlowKey, Lane, Namespace, RunId, Text, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -36,6 +39,8 @@ pub struct Flows {
     woken: BTreeSet<(Namespace, Text)>,
     /// Flows whose front is short while more is on disk.
     low: BTreeSet<FlowId>,
+    /// Pages asked for and not merged.
+    pages: usize,
     /// While the flows on disk have not all been listed, a flow that is new to memory may have
     /// older runs there.
     assume_more: bool,
@@ -91,6 +96,7 @@ pub struct WantedPage {
     pub flow: FlowId,
     pub key: FlowKey,
     pub after: Option<(Time, RunId)>,
+    pub limit: usize,
 }
 
 const COLLECT_FIRST: usize = 4_096;
@@ -334,14 +340,21 @@ impl Flows {
         self.woken.extend(self.queues.keys().cloned());
     }
 
-    /// Flows whose front is running out while more is on disk; each is asked for once.
+    /// Flows whose front is running out while more is on disk; each is asked for once. While
+    /// memory is scarce a flow gets only a few runs at a time, so that all flows have some.
     pub fn wanted_pages(&mut self) -> Vec<WantedPage> {
         let mut wanted = Vec::new();
-        for id in std::mem::take(&mut self.low) {
+        while self.pages < PAGES_MAX
+            && let Some(id) = self.low.pop_first()
+        {
+            let scarce = self.resident + (self.pages + 1) * PAGE > READY_MAX / 2;
+            let (low, limit) = if scarce { (1, PAGE_SCARCE) } else { (FLOW_LOW, PAGE) };
             let Some(Some(flow)) = self.flows.get_mut(id.0 as usize) else { continue };
-            if flow.more && flow.page.is_none() && flow.front.len() < FLOW_LOW {
+            if flow.more && flow.page.is_none() && flow.front.len() < low {
                 flow.page = Some(PageUnderWay::default());
-                wanted.push(WantedPage { flow: id, key: flow.key.clone(), after: flow.cursor });
+                self.pages += 1;
+                let (key, after) = (flow.key.clone(), flow.cursor);
+                wanted.push(WantedPage { flow: id, key, after, limit });
             }
         }
         wanted
@@ -370,6 +383,8 @@ impl Flows {
     ) {
         let flow = self.flow_mut(id);
         let Some(page) = flow.page.take() else { return };
+        self.pages -= 1;
+        let flow = self.flow_mut(id);
         let queue = (flow.key.namespace, flow.key.queue.clone());
         let fits = |place| page.overflow.is_none_or(|first| place < first);
         flow.cursor = match page.overflow {

@@ -215,7 +215,8 @@ impl Shard {
         self.loader.gated_pages = wait;
         for (_, page) in ready {
             let (flow, after) = (page.wanted.key.clone(), page.wanted.after);
-            let id = self.read(Read::Flow { flow, after, limit: PAGE });
+            let limit = page.wanted.limit;
+            let id = self.read(Read::Flow { flow, after, limit });
             self.loader.pages.insert(id, page);
         }
     }
@@ -362,7 +363,7 @@ impl Shard {
 
     fn merge_flow(&mut self, page: FlowPage, answer: Page) {
         let Page::Runs(rows) = answer else { return };
-        let complete = rows.len() < PAGE;
+        let complete = rows.len() < page.wanted.limit;
         let places = rows.iter().map(|row| (row.due, row.id)).collect();
         self.event(Event::PageMerged);
         if self.touched.any(page.since) {
