@@ -231,22 +231,22 @@ fn runs_that_fire_into_a_flow_whose_page_is_under_way_keep_their_revision() {
 #[test]
 fn more_arrivals_than_fit_beside_a_page_are_not_forgotten() {
     let mut world = World::new();
-    world.secs(1);
-    world.submit_many(&now(), 12_000);
+    world.submit_many(&now(), 8_192);
+    world.secs(10);
+    world.submit_many(&now(), 4_000);
     world.hold_reads = true;
     let mut started = 0;
     for _ in 0..8 {
         started += world.claim(1_000).len();
     }
     assert!(world.held_reads.iter().any(|(_, read, _)| matches!(read, Read::Flow { .. })));
-    // Some belong before what the page holds, because their time was earlier.
-    world.submit_many(&now(), 2_000);
-    world.submit_many(&spec(model::When::At(START.minus(Span::from_secs(1)))), 500);
-    world.submit_many(&now(), 500);
+    world.submit_many(&now(), 1_100);
+    // No room is left beside the page, and these belong before what it holds.
+    world.submit_many(&spec(model::When::At(start_plus(5))), 500);
     world.deliver();
-    while started < 15_000 {
+    while started < 13_792 {
         let leased = world.claim(1_000);
-        assert!(!leased.is_empty(), "{started} of 15,000 started");
+        assert!(!leased.is_empty(), "{started} of 13,792 started");
         started += leased.len();
         world.pass(Span::from_millis(1));
     }
