@@ -101,7 +101,7 @@ impl World {
                 epoch: model::Epoch(1),
                 seq: seq as u64 + 1,
                 decided: START,
-                changes,
+                changes: changes.into(),
                 floor: None,
             };
             store.commit(&[commit])?;

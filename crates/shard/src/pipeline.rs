@@ -90,7 +90,7 @@ const FULL_PAUSE: Span = Span::from_secs(1);
 impl Pipeline {
     pub fn new(durable: u64) -> Pipeline {
         Pipeline {
-            building: Batch::new(durable + 1),
+            building: Batch::new(durable + 1, 0),
             sent: None,
             durable,
             limit: None,
@@ -161,8 +161,9 @@ impl Shard {
                 self.release(outputs);
                 return None;
             }
-            let next = self.pipeline.building.seq + 1;
-            let batch = std::mem::replace(&mut self.pipeline.building, Batch::new(next));
+            let building = &mut self.pipeline.building;
+            let next = Batch::new(building.seq + 1, building.changes.len());
+            let batch = std::mem::replace(building, next);
             let floor = self.floor(now);
             self.pipeline.sent = Some(Sent { batch, floor, resend: None, pause: RESEND_FIRST });
         }

@@ -74,7 +74,7 @@ impl Rows {
                 break;
             }
             let Some((batch, _)) = self.acknowledged.pop_front() else { break };
-            for (index, change) in batch.changes.into_iter().enumerate() {
+            for (index, change) in batch.changes.iter().enumerate() {
                 if self.overlay.get(&change.key) == Some(&(batch.seq, index)) {
                     self.overlay.remove(&change.key);
                     // A read that was answered meanwhile may have brought the row as it was before
@@ -82,7 +82,7 @@ impl Rows {
                     let useful =
                         matches!(change.key, Key::Job(_) | Key::Spec(..)) && change.row.is_some();
                     if useful || self.cache.contains_key(&change.key) {
-                        self.keep(change.key, change.row);
+                        self.keep(change.key.clone(), change.row.clone());
                     }
                 }
             }

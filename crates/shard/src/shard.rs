@@ -498,7 +498,7 @@ impl Shard {
         let batch: &mut Batch = &mut self.pipeline.building;
         let change = Change { key, expect, row };
         self.rows.changed(&change, batch.seq, batch.changes.len());
-        batch.changes.push(change);
+        Arc::make_mut(&mut batch.changes).push(change);
     }
 
     /// Writes a job's row; `job` carries the revision it was read with.
