@@ -24,6 +24,13 @@ for name in $("$bin" list); do
     many=$(count "$name" $((calls + 1)))
     echo "$name $(((many - one) / calls))" >>"$new"
 done
+# One lifecycle of the core (submit, claim, settle), from rounds of 256.
+core=${CARGO_TARGET_DIR:-target}/release/core
+rounds() {
+    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$core" run "$1" 2>&1 |
+        sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
+}
+echo "core_lifecycle $((($(rounds 40) - $(rounds 8)) / (32 * 256)))" >>"$new"
 if [ "${1:-}" = --record ]; then
     { echo "# case, instructions per call; written by scripts/check-instructions.sh --record"; cat "$new"; } >"$file"
     cat "$file"

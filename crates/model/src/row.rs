@@ -89,7 +89,8 @@ pub struct Commit {
     /// The instant these decisions were made at. A store whose clock has not reached it refuses:
     /// the store's clock decides, so that a node's clock that runs wild cannot fire early.
     pub decided: Time,
-    pub changes: Vec<Change>,
+    /// Shared, because the owner keeps them until they are durable.
+    pub changes: Arc<Vec<Change>>,
     /// Nothing on the wheel is due before this: where the next owner begins to read.
     pub floor: Option<Time>,
 }

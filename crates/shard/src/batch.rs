@@ -3,13 +3,15 @@
 use crate::command::{Answer, Command, CommandId};
 use crate::shard::Caller;
 use model::row::Change;
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct Batch {
     pub seq: u64,
     /// The latest instant a decision in it was made at.
     pub decided: model::Time,
-    pub changes: Vec<Change>,
+    /// Shared with the commit once it is sent; nobody adds to it then.
+    pub changes: Arc<Vec<Change>>,
     /// Released only when the commit is durable: persist, then act.
     pub outputs: Vec<Output>,
     /// Callers' commands decided in it, kept so that they can be decided again.
@@ -82,11 +84,12 @@ pub enum Event {
 }
 
 impl Batch {
-    pub fn new(seq: u64) -> Batch {
+    /// `size` changes are expected, so that a batch does not grow by copying.
+    pub fn new(seq: u64, size: usize) -> Batch {
         Batch {
             seq,
             decided: model::Time::MIN,
-            changes: Vec::new(),
+            changes: Arc::new(Vec::with_capacity(size)),
             outputs: Vec::new(),
             commands: Vec::new(),
             own: Vec::new(),

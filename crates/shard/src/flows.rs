@@ -17,7 +17,9 @@
 //! Not here: limits. They belong in `Flows::choose`, which is the only place where a run is picked.
 
 use crate::entry::Entry;
-use crate::limits::{FLOWS_MAX, LANE_SHARES, OLDEST_EVERY, READY_MAX, Sizes};
+use crate::limits::{
+    FLOWS_MAX, LANE_SHARES, OLDEST_EVERY, PAGE_SCARCE, PAGES_MAX, READY_MAX, Sizes,
+};
 use model::{FlowKey, Lane, Namespace, RunId, Text, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -36,6 +38,8 @@ pub struct Flows {
     woken: BTreeSet<(Namespace, Text)>,
     /// Flows whose front is short while more is on disk.
     low: BTreeSet<FlowId>,
+    /// Pages asked for and not merged.
+    pages: usize,
     /// While the flows on disk have not all been listed, a flow that is new to memory may have
     /// older runs there.
     assume_more: bool,
@@ -58,8 +62,9 @@ struct Flow {
 struct PageUnderWay {
     /// In order, at most a page of them: the first ones.
     arrived: Vec<Entry>,
-    /// The first of those that did not fit: the front may not grow past it.
-    left_out: Option<(Time, RunId)>,
+    /// The first place of those that did not fit. The page may lack them, so nothing behind this
+    /// is taken from it.
+    overflow: Option<(Time, RunId)>,
 }
 
 #[derive(Debug, Default)]
@@ -92,6 +97,7 @@ pub struct WantedPage {
     pub flow: FlowId,
     pub key: FlowKey,
     pub after: Option<(Time, RunId)>,
+    pub limit: usize,
 }
 
 const COLLECT_FIRST: usize = 4_096;
@@ -197,7 +203,7 @@ impl Flows {
                 page.arrived.insert(at, entry);
                 if page.arrived.len() > sizes.page {
                     let out = page.arrived.pop().map(|entry| entry.place());
-                    page.left_out = page.left_out.min(out).or(out);
+                    page.overflow = page.overflow.min(out).or(out);
                 }
             }
             self.note_low(entry.flow);
@@ -344,14 +350,22 @@ impl Flows {
         self.woken.extend(self.queues.keys().cloned());
     }
 
-    /// Flows whose front is running out while more is on disk; each is asked for once.
+    /// Flows whose front is running out while more is on disk; each is asked for once. While
+    /// memory is scarce a flow gets only a few runs at a time, so that all flows have some.
     pub fn wanted_pages(&mut self) -> Vec<WantedPage> {
         let mut wanted = Vec::new();
-        for id in std::mem::take(&mut self.low) {
+        while self.pages < PAGES_MAX
+            && let Some(id) = self.low.pop_first()
+        {
+            let Sizes { page, flow_low, .. } = self.sizes;
+            let scarce = self.resident + (self.pages + 1) * page > READY_MAX / 2;
+            let (low, limit) = if scarce { (1, PAGE_SCARCE) } else { (flow_low, page) };
             let Some(Some(flow)) = self.flows.get_mut(id.0 as usize) else { continue };
-            if flow.more && flow.page.is_none() && flow.front.len() < self.sizes.flow_low {
+            if flow.more && flow.page.is_none() && flow.front.len() < low {
                 flow.page = Some(PageUnderWay::default());
-                wanted.push(WantedPage { flow: id, key: flow.key.clone(), after: flow.cursor });
+                self.pages += 1;
+                let (key, after) = (flow.key.clone(), flow.cursor);
+                wanted.push(WantedPage { flow: id, key, after, limit });
             }
         }
         wanted
@@ -368,25 +382,30 @@ impl Flows {
     }
 
     /// A page arrived: `rows` in order, without those that were touched since it was asked for.
-    /// `complete` says that nothing lies behind it on disk; `last` is the place of the page's last
-    /// row, touched or not.
+    /// `complete` says that nothing lies behind it on disk; `places` are those of all the page's
+    /// rows, touched or not.
     pub fn merge(
         &mut self,
         id: FlowId,
         rows: Vec<Entry>,
-        last: Option<(Time, RunId)>,
+        places: Vec<(Time, RunId)>,
         complete: bool,
         forget_arrivals: bool,
     ) {
         let flow = self.flow_mut(id);
         let Some(page) = flow.page.take() else { return };
+        self.pages -= 1;
+        let flow = self.flow_mut(id);
         let queue = (flow.key.namespace, flow.key.queue.clone());
-        let fits = |place: (Time, RunId)| page.left_out.is_none_or(|out| place < out);
-        // The last place that is known to have nothing unread before it.
-        let known = rows.iter().map(Entry::place).chain(last).filter(|place| fits(*place)).max();
-        flow.cursor = known.or(flow.cursor);
-        flow.more = !complete || page.left_out.is_some();
-        let (cursor, more) = (flow.cursor, flow.more);
+        let fits = |place| page.overflow.is_none_or(|first| place < first);
+        flow.cursor = match page.overflow {
+            // The last of the page that lies before what did not fit.
+            Some(_) => places.into_iter().rev().find(|place| fits(*place)).or(flow.cursor),
+            None => places.last().copied().or(flow.cursor),
+        };
+        flow.more = !complete || page.overflow.is_some();
+        let cursor = flow.cursor;
+        let more = flow.more;
         for entry in rows {
             if fits(entry.place()) {
                 self.insert(entry);
@@ -402,6 +421,10 @@ impl Flows {
         }
         self.note_low(id);
         self.woken.insert(queue);
+    }
+
+    pub fn resident(&self) -> usize {
+        self.resident
     }
 
     /// How many flows could be loaded on top of those in memory.

@@ -56,27 +56,15 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// A command for a shard that the receiver owns.
-    Forward {
-        id: CommandId,
-        shard: ShardId,
-        command: Command,
-        wait: Span,
-        try_no: u32,
-    },
+    Forward { id: CommandId, shard: ShardId, command: Command, wait: Span, try_no: u32 },
     /// The answer to one try; an earlier try's answer that the network repeats is void.
     Answer { id: CommandId, answer: Answer, try_no: u32 },
     /// The caller of a forwarded command hung up.
-    Gone {
-        id: CommandId,
-    },
+    Gone { id: CommandId },
     /// "This shard should be mine."
-    Ask {
-        shard: ShardId,
-    },
+    Ask { shard: ShardId },
     /// "It is yours now."
-    Gave {
-        shard: ShardId,
-    },
+    Gave { shard: ShardId },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -210,8 +198,18 @@ impl Host {
     ) {
         let deadline = local.plus(wait);
         let patience = local.plus(ROUTE_WAIT).min(deadline);
-        self.routes
-            .insert(id, Route { shard, command, deadline, patience, sent_to: None, tries: 0, again_at: Time::MIN });
+        self.routes.insert(
+            id,
+            Route {
+                shard,
+                command,
+                deadline,
+                patience,
+                sent_to: None,
+                tries: 0,
+                again_at: Time::MIN,
+            },
+        );
         self.route(local, id);
         self.pump(local);
     }

@@ -93,6 +93,10 @@ impl Leases {
         ended.filter_map(|(_, run)| Some((*run, self.by_run.get(run)?.row.token))).collect()
     }
 
+    pub fn len(&self) -> usize {
+        self.by_run.len()
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Lease> {
         self.by_run.values()
     }

@@ -25,6 +25,7 @@ mod recent;
 mod rows;
 mod shard;
 mod timer;
+mod touched;
 mod verbs;
 mod waiters;
 

@@ -18,7 +18,12 @@ pub const TIMER_MAX: usize = 200_000;
 pub const FLOW_FRONT: usize = 8_192;
 /// When fewer are left, the next page is read.
 pub const FLOW_LOW: usize = 512;
-/// Ready entries in memory over all flows; above it a flow keeps only `FLOW_LOW`.
+/// Pages of flows under way at once: what they bring must fit into memory.
+pub const PAGES_MAX: usize = 64;
+/// Rows in a page of a flow while half of `READY_MAX` is used, so that `FLOWS_MAX` flows fit into
+/// the other half.
+pub const PAGE_SCARCE: usize = 4;
+/// Ready entries in memory over all flows; above it what becomes ready is left on disk.
 pub const READY_MAX: usize = 1_000_000;
 /// Flows in memory; others take turns.
 pub const FLOWS_MAX: usize = 100_000;

@@ -19,11 +19,12 @@ use crate::planted::Bug;
 use crate::rows::ReadId;
 use crate::shard::Shard;
 use crate::timer::Timed;
+use crate::touched::Since;
 use model::cluster::Taken;
 use model::read::{Page, Read, WheelCursor, WheelKey};
 use model::row::{Holder, Row};
-use model::{FlowKey, Namespace, NodeId, RunId, RunState, Span, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use model::{FlowKey, Namespace, NodeId, RunState, Span, Time};
+use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
 pub(crate) struct Loader {
@@ -58,13 +59,15 @@ struct Raise {
     gate: u64,
     cursor: Option<WheelCursor>,
     read: Option<ReadId>,
-    touched: BTreeSet<WheelKey>,
+    /// Of the page that is asked for next or under way. Each page waits for the batches decided
+    /// before it, so what earlier pages had to leave out need not be remembered.
+    since: Since,
 }
 
 #[derive(Debug)]
 struct FlowPage {
     wanted: WantedPage,
-    touched: BTreeSet<RunId>,
+    since: Since,
 }
 
 /// How long a failed read waits before it is sent again.
@@ -111,18 +114,7 @@ impl Shard {
         if self.planted.is(Bug::NoTouchedSet) {
             return;
         }
-        if let Some(raise) = &mut self.loader.raise {
-            raise.touched.insert(key);
-        }
-        if let WheelKey::Run(run) = key {
-            let gated = self.loader.gated_pages.iter_mut().map(|(_, page)| page);
-            for page in self.loader.pages.values_mut().chain(gated) {
-                page.touched.insert(run);
-            }
-            if let Some(sweep) = self.sweeps.get_mut(&run.job) {
-                sweep.touch(run);
-            }
-        }
+        self.touched.touch(key);
     }
 
     /// Asks for what memory lacks next.
@@ -172,12 +164,16 @@ impl Shard {
         }
         let from = loader.complete_before;
         let before = if from <= now { now.plus(HORIZON_FIRST) } else { now.plus(HORIZON) };
-        let gate = if self.planted.is(Bug::PageBeforeDurable) { 0 } else { self.pipeline.gate() };
+        let gate = self.wheel_gate();
         if !self.planted.is(Bug::HorizonAfterRead) {
             self.loader.kept_before = before;
         }
-        self.loader.raise =
-            Some(Raise { from, before, gate, cursor: None, read: None, touched: BTreeSet::new() });
+        let since = self.touched.begin();
+        self.loader.raise = Some(Raise { from, before, gate, cursor: None, read: None, since });
+    }
+
+    fn wheel_gate(&self) -> u64 {
+        if self.planted.is(Bug::PageBeforeDurable) { 0 } else { self.pipeline.gate() }
     }
 
     /// Too much is near: what lies further away is forgotten and read again when it is nearer.
@@ -186,7 +182,9 @@ impl Shard {
             self.event(Event::HorizonLowered);
             self.loader.kept_before = ends;
             self.loader.complete_before = ends.min(self.loader.complete_before);
-            self.loader.raise = None;
+            if let Some(raise) = self.loader.raise.take() {
+                self.touched.end(raise.since);
+            }
         }
     }
 
@@ -212,7 +210,7 @@ impl Shard {
     fn read_flows(&mut self) {
         let gate = self.pipeline.gate();
         for wanted in self.flows.wanted_pages() {
-            let page = FlowPage { wanted, touched: BTreeSet::new() };
+            let page = FlowPage { wanted, since: self.touched.begin() };
             self.loader.gated_pages.push((gate, page));
         }
         let durable = self.pipeline.durable();
@@ -222,7 +220,8 @@ impl Shard {
         self.loader.gated_pages = wait;
         for (_, page) in ready {
             let (flow, after) = (page.wanted.key.clone(), page.wanted.after);
-            let id = self.read(Read::Flow { flow, after, limit: self.sizes.page });
+            let limit = page.wanted.limit;
+            let id = self.read(Read::Flow { flow, after, limit });
             self.loader.pages.insert(id, page);
         }
     }
@@ -329,7 +328,7 @@ impl Shard {
         let Some(mut raise) = self.loader.raise.take() else { return };
         raise.read = None;
         raise.cursor = next;
-        if !raise.touched.is_empty() {
+        if self.touched.any(raise.since) {
             self.event(Event::PageWhileTouched);
         }
         if self.planted.is(Bug::HorizonAfterRead) {
@@ -337,11 +336,14 @@ impl Shard {
         }
         for row in rows {
             let Some((due, timed)) = self.timed(&row) else { continue };
-            if !raise.touched.contains(&timed.key()) {
+            if !self.touched.is_touched(timed.key(), raise.since) {
                 self.wait_for(due, timed);
             }
         }
+        self.touched.end(raise.since);
         if next.is_some() {
+            raise.since = self.touched.begin();
+            raise.gate = self.wheel_gate();
             self.loader.raise = Some(raise);
         } else {
             self.loader.complete_before = raise.before;
@@ -366,19 +368,21 @@ impl Shard {
 
     fn merge_flow(&mut self, page: FlowPage, answer: Page) {
         let Page::Runs(rows) = answer else { return };
-        let complete = rows.len() < self.sizes.page;
-        let last = rows.last().map(|row| (row.due, row.id));
+        let complete = rows.len() < page.wanted.limit;
+        let places = rows.iter().map(|row| (row.due, row.id)).collect();
         self.event(Event::PageMerged);
-        if !page.touched.is_empty() {
+        if self.touched.any(page.since) {
             self.event(Event::PageWhileTouched);
         }
         let mut entries = Vec::with_capacity(rows.len());
         for row in rows {
-            if !page.touched.contains(&row.id) && !self.leases.contains(row.id) {
+            let touched = self.touched.is_touched(WheelKey::Run(row.id), page.since);
+            if !touched && !self.leases.contains(row.id) {
                 entries.push(self.entry_of(&row));
             }
         }
+        self.touched.end(page.since);
         let forget = self.planted.is(Bug::FlowForgetsArrival);
-        self.flows.merge(page.wanted.flow, entries, last, complete, forget);
+        self.flows.merge(page.wanted.flow, entries, places, complete, forget);
     }
 }

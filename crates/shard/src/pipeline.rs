@@ -17,7 +17,7 @@ use crate::command::{Answer, Command, CommandId, Refused};
 use crate::limits::{FLOOR_EVERY, RESEND_FIRST, RESEND_MAX};
 use crate::planted::Bug;
 use crate::rows::ReadId;
-use crate::shard::{Caller, Shard, Work};
+use crate::shard::{Caller, Parked, Shard, Work};
 use model::cluster::Taken;
 use model::row::Commit;
 use model::{Epoch, NodeId, Span, Time};
@@ -57,6 +57,8 @@ pub(crate) struct Pipeline {
 #[derive(Debug)]
 struct Sent {
     batch: Batch,
+    /// Holds only together with this batch: what it decides is off the wheel.
+    floor: Option<Time>,
     /// Set while it waits to be sent again.
     resend: Option<Time>,
     pause: Span,
@@ -88,7 +90,7 @@ const FULL_PAUSE: Span = Span::from_secs(1);
 impl Pipeline {
     pub fn new(durable: u64) -> Pipeline {
         Pipeline {
-            building: Batch::new(durable + 1),
+            building: Batch::new(durable + 1, 0),
             sent: None,
             durable,
             limit: None,
@@ -161,11 +163,12 @@ impl Shard {
                 self.release(outputs);
                 return None;
             }
-            let next = self.pipeline.building.seq + 1;
-            let batch = std::mem::replace(&mut self.pipeline.building, Batch::new(next));
-            self.pipeline.sent = Some(Sent { batch, resend: None, pause: RESEND_FIRST });
+            let building = &mut self.pipeline.building;
+            let next = Batch::new(building.seq + 1, building.changes.len());
+            let batch = std::mem::replace(building, next);
+            let floor = self.floor(now);
+            self.pipeline.sent = Some(Sent { batch, floor, resend: None, pause: RESEND_FIRST });
         }
-        let floor = self.floor(now);
         let sent = self.pipeline.sent.as_ref()?;
         Some(Commit {
             shard: self.id,
@@ -173,20 +176,32 @@ impl Shard {
             seq: sent.batch.seq,
             decided: sent.batch.decided,
             changes: sent.batch.changes.clone(),
-            floor,
+            floor: sent.floor,
         })
     }
 
-    /// Nothing on the wheel is due before this, as far as memory knows; written now and then.
+    /// Nothing on the wheel is due before this when the batch that is sent now is durable; written
+    /// now and then, and only when nothing overdue is left to decide: the next owner would not
+    /// look for it.
     fn floor(&mut self, now: Time) -> Option<Time> {
         if now.since(self.floor_written) < FLOOR_EVERY || !self.loader.is_caught_up(now) {
             return None;
         }
+        let due = |parked: &Parked| matches!(parked.work, Work::Due(_));
+        let waits = self.parked.values().flat_map(|(_, works)| works).chain(&self.again).any(due);
+        let undecided = self.timer.has_due()
+            || waits
+            || !self.outcome_reads.is_empty()
+            || !self.sweeps.is_empty()
+            || !self.quarantine.is_empty();
+        if undecided {
+            return None;
+        }
         self.floor_written = now;
-        // A batch on its way may put something back on the wheel: only what lies a whole horizon
-        // behind is certainly gone.
-        let oldest = self.leases.iter().map(|lease| lease.entry.due).min().unwrap_or(now);
-        Some(oldest.min(now).minus(crate::limits::HORIZON))
+        let leased = self.leases.iter().map(|lease| lease.entry.due).min();
+        let oldest = [leased, self.timer.next(), Some(now)].into_iter().flatten().min();
+        // Timers round up, and buckets are read whole: a horizon behind that nothing can lie.
+        oldest.map(|oldest| oldest.minus(crate::limits::HORIZON))
     }
 
     pub fn handle_commit(&mut self, now: Time, seq: u64, end: CommitEnd) {
@@ -426,6 +441,7 @@ impl Shard {
         self.outcome_reads.clear();
         self.outcomes.clear();
         self.sweeps.clear();
+        self.touched = Default::default();
         self.read_once.clear();
         self.counter = 0;
         // A shard that was promised to another node still is.

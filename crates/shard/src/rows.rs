@@ -12,6 +12,7 @@
 use crate::batch::Batch;
 use crate::limits::CACHE_MAX;
 use crate::planted::{Bug, Planted};
+use model::RunId;
 use model::row::{Change, Key, Row};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,12 +21,43 @@ pub struct ReadId(pub u64);
 
 #[derive(Debug, Default)]
 pub struct Rows {
-    overlay: BTreeMap<Key, (u64, usize)>,
+    overlay: Overlay,
     /// Acknowledged batches whose rows may not be forgotten yet, with the last read that was begun
     /// before the acknowledgement.
     acknowledged: VecDeque<(Batch, ReadId)>,
     cache: BTreeMap<Key, Option<Row>>,
     planted: Planted,
+}
+
+/// Where a row was changed last: number of the batch, index of the change. Runs, which are nearly
+/// all of it, stand apart: their short keys make a map that is cheap to search.
+#[derive(Debug, Default)]
+struct Overlay {
+    runs: BTreeMap<RunId, (u64, usize)>,
+    others: BTreeMap<Key, (u64, usize)>,
+}
+
+impl Overlay {
+    fn get(&self, key: &Key) -> Option<(u64, usize)> {
+        match key {
+            Key::Run(run) => self.runs.get(run).copied(),
+            key => self.others.get(key).copied(),
+        }
+    }
+
+    fn insert(&mut self, key: &Key, place: (u64, usize)) {
+        match key {
+            Key::Run(run) => self.runs.insert(*run, place),
+            key => self.others.insert(key.clone(), place),
+        };
+    }
+
+    fn remove(&mut self, key: &Key) {
+        match key {
+            Key::Run(run) => self.runs.remove(run),
+            key => self.others.remove(key),
+        };
+    }
 }
 
 impl Rows {
@@ -44,8 +76,8 @@ impl Rows {
         {
             let batch = batches
                 .chain(self.acknowledged.iter().map(|(batch, _)| batch))
-                .find(|batch| batch.seq == *seq)?;
-            return Some(batch.changes[*index].row.as_ref());
+                .find(|batch| batch.seq == seq)?;
+            return Some(batch.changes[index].row.as_ref());
         }
         self.cache.get(key).map(Option::as_ref)
     }
@@ -54,7 +86,7 @@ impl Rows {
     pub fn changed(&mut self, change: &Change, seq: u64, index: usize) {
         // Leases are always in memory; attempts that ended are remembered by `recent`.
         if !matches!(change.key, Key::Lease(_) | Key::History(..)) {
-            self.overlay.insert(change.key.clone(), (seq, index));
+            self.overlay.insert(&change.key, (seq, index));
             if !self.cache.is_empty() {
                 self.cache.remove(&change.key);
             }
@@ -74,11 +106,11 @@ impl Rows {
                 break;
             }
             let Some((batch, _)) = self.acknowledged.pop_front() else { break };
-            for (index, change) in batch.changes.into_iter().enumerate() {
-                if self.overlay.get(&change.key) == Some(&(batch.seq, index)) {
+            for (index, change) in batch.changes.iter().enumerate() {
+                if self.overlay.get(&change.key) == Some((batch.seq, index)) {
                     self.overlay.remove(&change.key);
                     if matches!(change.key, Key::Job(_) | Key::Spec(..)) && change.row.is_some() {
-                        self.keep(change.key, change.row);
+                        self.keep(change.key.clone(), change.row.clone());
                     }
                 }
             }
@@ -87,7 +119,7 @@ impl Rows {
 
     /// A read brought this row. What a batch changed meanwhile is newer than what was read.
     pub fn read(&mut self, key: Key, row: Option<Row>) {
-        if !self.overlay.contains_key(&key) || self.planted.is(Bug::ForgetOverlay) {
+        if self.overlay.get(&key).is_none() || self.planted.is(Bug::ForgetOverlay) {
             self.keep(key, row);
         }
     }

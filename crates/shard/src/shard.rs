@@ -22,6 +22,7 @@ use crate::planted::{Bug, Planted};
 use crate::recent::Recent;
 use crate::rows::{ReadId, Rows};
 use crate::timer::{Timed, Timer};
+use crate::touched::Touched;
 use crate::verbs::Sweep;
 use crate::waiters::Waiters;
 use calendar::Schedule;
@@ -91,6 +92,7 @@ pub struct Shard {
     pub(crate) wanted: Vec<Parked>,
 
     pub(crate) loader: Loader,
+    pub(crate) touched: Touched,
     pub(crate) pipeline: Pipeline,
     pub(crate) reads: VecDeque<(ReadId, Read)>,
     pub(crate) outstanding: BTreeMap<ReadId, Read>,
@@ -141,6 +143,7 @@ impl Shard {
             parked: BTreeMap::new(),
             wanted: Vec::new(),
             loader: Loader::default(),
+            touched: Touched::default(),
             pipeline: Pipeline::new(taken.seq),
             reads: VecDeque::new(),
             outstanding: BTreeMap::new(),
@@ -220,6 +223,11 @@ impl Shard {
         .into_iter()
         .flatten()
         .min()
+    }
+
+    /// Runs and other things held in memory: what the limits bound.
+    pub fn resident(&self) -> usize {
+        self.flows.resident() + self.timer.len() + self.leases.len()
     }
 
     /// Did the last pass stop before everything that could be decided was?
@@ -500,7 +508,7 @@ impl Shard {
         let batch: &mut Batch = &mut self.pipeline.building;
         let change = Change { key, expect, row };
         self.rows.changed(&change, batch.seq, batch.changes.len());
-        batch.changes.push(change);
+        Arc::make_mut(&mut batch.changes).push(change);
     }
 
     /// Writes a job's row; `job` carries the revision it was read with.

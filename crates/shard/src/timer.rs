@@ -38,8 +38,9 @@ pub struct Timer {
 
 #[derive(Debug, Default)]
 struct DueOfNamespace {
-    /// By flow; jobs and backlog rows share one.
-    flows: BTreeMap<u32, VecDeque<Timed>>,
+    /// By flow; jobs and backlog rows share one. Keyed like what waits, so that a row that a page
+    /// brings again is in here once.
+    flows: BTreeMap<u32, BTreeMap<(Time, WheelKey), Timed>>,
     turns: VecDeque<u32>,
 }
 
@@ -48,6 +49,11 @@ const ROWS: u32 = u32::MAX;
 impl Timer {
     pub fn len(&self) -> usize {
         self.waiting.len() + self.due_count
+    }
+
+    /// Is something due that was not taken yet?
+    pub fn has_due(&self) -> bool {
+        self.due_count > 0
     }
 
     pub fn put(&mut self, at: Time, timed: Timed) {
@@ -69,7 +75,7 @@ impl Timer {
             if first.key().0.ceil_millis() > now {
                 break;
             }
-            let timed = first.remove();
+            let (place, timed) = first.remove_entry();
             let (namespace, flow) = match &timed {
                 Timed::Run(entry) => (flow_namespace(entry), entry.flow.0),
                 Timed::Row(_, namespace) => (*namespace, ROWS),
@@ -80,10 +86,9 @@ impl Timer {
             });
             let queue = of.flows.entry(flow).or_insert_with(|| {
                 of.turns.push_back(flow);
-                VecDeque::new()
+                BTreeMap::new()
             });
-            queue.push_back(timed);
-            self.due_count += 1;
+            self.due_count += usize::from(queue.insert(place, timed).is_none());
         }
     }
 
@@ -93,7 +98,7 @@ impl Timer {
         let of = self.due.get_mut(&namespace)?;
         let flow = of.turns.pop_front()?;
         let queue = of.flows.get_mut(&flow)?;
-        let timed = queue.pop_front()?;
+        let (_, timed) = queue.pop_first()?;
         self.due_count -= 1;
         if queue.is_empty() {
             of.flows.remove(&flow);
@@ -115,10 +120,9 @@ impl Timer {
         }
         for (namespace, of) in &mut self.due {
             for (flow, queue) in &mut of.flows {
-                let Some(found) = queue.iter().position(|timed| timed.key() == key) else {
+                if queue.remove(&(at, key)).is_none() {
                     continue;
-                };
-                queue.remove(found);
+                }
                 self.due_count -= 1;
                 if queue.is_empty() {
                     let (namespace, flow) = (*namespace, *flow);
@@ -149,7 +153,7 @@ impl Timer {
     }
 
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
-        let due = self.due.values().flat_map(|of| of.flows.values().flatten());
+        let due = self.due.values().flat_map(|of| of.flows.values().flat_map(BTreeMap::values));
         self.waiting.values().chain(due).filter_map(|timed| match timed {
             Timed::Run(entry) => Some(entry),
             Timed::Row(..) => None,

@@ -99,7 +99,8 @@ impl Bench {
     fn commit(&mut self, changes: Vec<Change>) {
         self.seq += 1;
         let (shard, epoch, seq) = (ShardId(0), Epoch(1), self.seq);
-        let commit = Commit { shard, epoch, seq, changes, floor: None };
+        let commit =
+            Commit { shard, epoch, seq, decided: Time::MIN, changes: changes.into(), floor: None };
         let began = Instant::now();
         let committed = self.store.commit(&[commit]).expect("a memory store answers");
         self.inside += began.elapsed();

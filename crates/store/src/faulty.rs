@@ -188,5 +188,5 @@ fn spoil(commit: &Commit, poison: &Predicate) -> Commit {
         expect: Expect::Absent,
         row: Some(Row::Hold(HoldRow { reason, until: None })),
     });
-    Commit { changes, ..commit.clone() }
+    Commit { changes: changes.into(), ..commit.clone() }
 }

@@ -240,6 +240,7 @@ impl Shard {
         if job.delete && job.live.is_empty() {
             self.change(spec_key(job.id, job.version), Expect::Rev(1), None);
             self.change(Key::Job(job.id), Expect::Rev(job.rev), None);
+            self.forget_sweep(job.id);
             if let Some(due) = job.due {
                 self.stop_waiting(due, WheelKey::Job(job.id));
             }

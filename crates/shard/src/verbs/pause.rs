@@ -4,6 +4,7 @@
 use crate::command::{Answer, Refused};
 use crate::planted::Bug;
 use crate::shard::{Decision, Shard};
+use calendar::Schedule;
 use model::row::{JobRow, JobState, Pause};
 use model::{JobId, Span, Status, Text, Time};
 
@@ -25,7 +26,11 @@ impl Shard {
         }
         if job.state == JobState::Active && job.due.is_some_and(|due| due <= now) {
             // What fell due before the pause is decided first, as if it had come a moment later.
+            let rev = job.rev;
             self.decide_occurrences(now, job)?;
+            if self.job_row(id)?.is_none_or(|job| job.rev == rev) {
+                return Ok(Answer::Refused(Refused::Conflict)); // Its spec cannot be read any more.
+            }
             return self.decide_pause(now, id, reason, until);
         }
         job.state = JobState::Paused;
@@ -56,6 +61,16 @@ impl Shard {
         let Some(schedule) = self.schedule(job.id, job.version, &spec, job.versioned) else {
             return Ok(());
         };
+        self.write_pause(now, &mut job, &schedule);
+        job.state = JobState::Active;
+        job.pause = None;
+        self.plan_next(&mut job, &spec, &schedule);
+        self.put_job(job);
+        Ok(())
+    }
+
+    /// The verdict of what fell due in a pause so far; the mark moves over it.
+    pub(crate) fn write_pause(&mut self, now: Time, job: &mut JobRow, schedule: &Schedule) {
         // Instants whose time (after jitter) has not come yet fire as usual.
         let last = schedule
             .previous(now.plus(TICK))
@@ -69,14 +84,9 @@ impl Shard {
         {
             let count = schedule.count(job.mark.plus(TICK), last.plus(TICK));
             if !self.planted.is(Bug::DropRangeVerdict) {
-                self.write_verdict(now, &job, Status::SkippedPaused, (first, last), count);
+                self.write_verdict(now, job, Status::SkippedPaused, (first, last), count);
             }
             job.mark = last;
         }
-        job.state = JobState::Active;
-        job.pause = None;
-        self.plan_next(&mut job, &spec, &schedule);
-        self.put_job(job);
-        Ok(())
     }
 }

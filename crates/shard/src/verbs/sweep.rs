@@ -5,18 +5,17 @@
 use crate::rows::ReadId;
 use crate::shard::{Decision, Shard};
 use crate::timer::Timed;
+use crate::touched::Since;
 use model::read::{Page, Read, WheelKey};
 use model::row::{JobRow, RunRow};
 use model::{JobId, Namespace, RunId, Time};
-use std::collections::BTreeSet;
 
 /// A sweep under way.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     after: Option<RunId>,
     state: SweepState,
-    /// Runs that decisions changed since the page was asked for: the page shows them as they were.
-    touched: BTreeSet<RunId>,
+    since: Since,
 }
 
 #[derive(Debug)]
@@ -27,40 +26,36 @@ enum SweepState {
     Read(Vec<RunRow>),
 }
 
-impl Sweep {
-    pub fn touch(&mut self, run: RunId) {
-        self.touched.insert(run);
-    }
-}
-
 impl Shard {
     pub(crate) fn decide_sweep(&mut self, now: Time, mut job: JobRow) -> Decision<()> {
         if !job.sweep {
             return Ok(());
         }
-        let sweep = match self.sweeps.remove(&job.id) {
-            Some(Sweep { state: SweepState::Read(rows), touched, after }) => (rows, touched, after),
+        let gate = self.pipeline.gate();
+        let (rows, since, after) = match self.sweeps.remove(&job.id) {
+            Some(Sweep { state: SweepState::Read(rows), since, after }) => (rows, since, after),
             Some(under_way) => {
                 self.sweeps.insert(job.id, under_way);
                 return Ok(());
             }
             None => {
-                let sweep = self.next_sweep(None);
-                self.sweeps.insert(job.id, sweep);
+                self.sweep_on(job.id, gate, None);
                 return Ok(());
             }
         };
-        let (rows, touched, after) = sweep;
         let more = rows.len() >= self.sizes.page;
         let last = rows.last().map(|row| row.id).or(after);
-        let missed = rows.iter().any(|row| touched.contains(&row.id));
-        for row in rows.iter().filter(|row| !touched.contains(&row.id)) {
+        let (old, rows): (Vec<RunRow>, Vec<RunRow>) =
+            rows.into_iter().partition(|row| self.touched.is_touched(WheelKey::Run(row.id), since));
+        self.touched.end(since);
+        for row in &rows {
             self.cancel_of_job(now, &mut job, row);
         }
-        if missed || more {
-            // After the changes above, so that the next page is read when they are durable.
-            let sweep = self.next_sweep(if missed { after } else { last });
-            self.sweeps.insert(job.id, sweep);
+        let gate = self.pipeline.gate();
+        if !old.is_empty() {
+            self.sweep_on(job.id, gate, after);
+        } else if more {
+            self.sweep_on(job.id, gate, last);
         } else {
             job.sweep = false;
         }
@@ -69,9 +64,16 @@ impl Shard {
         Ok(())
     }
 
-    fn next_sweep(&self, after: Option<RunId>) -> Sweep {
-        let state = SweepState::Gated(self.pipeline.gate());
-        Sweep { after, state, touched: BTreeSet::new() }
+    fn sweep_on(&mut self, job: JobId, gate: u64, after: Option<RunId>) {
+        let since = self.touched.begin();
+        self.sweeps.insert(job, Sweep { after, state: SweepState::Gated(gate), since });
+    }
+
+    /// The job is gone, and with it what was to be swept.
+    pub(crate) fn forget_sweep(&mut self, job: JobId) {
+        if let Some(sweep) = self.sweeps.remove(&job) {
+            self.touched.end(sweep.since);
+        }
     }
 
     pub(crate) fn read_sweeps(&mut self) {

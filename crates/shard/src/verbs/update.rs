@@ -7,8 +7,8 @@ use crate::planted::Bug;
 use crate::shard::{Decision, Shard};
 use crate::timer::Timed;
 use calendar::Schedule;
-use model::row::{Expect, JobState, Key, Row};
-use model::{Cause, JobId, RunId, RunState, Spec, Time, When};
+use model::row::{Expect, JobRow, JobState, Key, Row};
+use model::{Cause, JobId, Lane, RunId, RunState, Spec, Status, Time, When};
 use std::sync::Arc;
 
 impl Shard {
@@ -38,19 +38,21 @@ impl Shard {
             return Ok(Answer::Refused(Refused::Invalid("schedule")));
         };
         if job.state == JobState::Active && job.due.is_some_and(|due| due <= now) {
+            let rev = job.rev;
             self.decide_occurrences(now, job)?;
+            if self.job_row(id)?.is_none_or(|job| job.rev == rev) {
+                return Ok(Answer::Refused(Refused::Conflict)); // Its spec cannot be read any more.
+            }
             return self.decide_update(now, id, spec, if_version);
         }
         if !job.live.is_empty() {
             self.event(Event::UpdatedBetweenAttempts);
         }
+        self.decide_by_old(now, &mut job, &old);
         let old_version = job.version;
         job.version += 1;
         job.versioned = now;
-        // The new schedule decides from now on; a pause keeps its undecided range.
-        if job.state != JobState::Paused {
-            job.mark = job.mark.max(now);
-        }
+        job.mark = job.mark.max(now);
         let version = job.version;
         self.change(Key::Spec(id, version), Expect::Absent, Some(Row::Spec(spec.clone())));
         if !job.live.iter().any(|(v, _)| *v == old_version) {
@@ -65,6 +67,25 @@ impl Shard {
         }
         self.put_job(job);
         Ok(Answer::Job(id, version))
+    }
+
+    /// What the old schedule named up to now is decided by it: a pause so far gets its verdict, an
+    /// instant whose jitter is not over yet becomes a run that waits for it.
+    fn decide_by_old(&mut self, now: Time, job: &mut JobRow, old: &Arc<Spec>) {
+        let Some(schedule) = self.schedule(job.id, job.version, old, job.versioned) else { return };
+        if job.state == JobState::Paused {
+            self.write_pause(now, job, &schedule);
+        }
+        if let Some(nominal) = schedule.next(job.mark).filter(|nominal| *nominal <= now)
+            && job.state != JobState::Ended
+        {
+            let at = (nominal, schedule.occurrence(nominal).effective);
+            if job.state == JobState::Paused {
+                self.write_verdict(now, job, Status::SkippedPaused, (nominal, nominal), 1);
+            } else {
+                self.make_occurrence(job, old, at, Lane::Fresh, RunState::Scheduled, false);
+            }
+        }
     }
 
     /// A one-off can change until it starts.

@@ -1,1 +1,112 @@
+//! Which run starts next: levels, lanes, groups, and the oldest.
 
+use crate::support::*;
+use model::{Lane, RunId, Span, Spec};
+use shard::command::Command;
+use std::collections::BTreeMap;
+
+fn at_priority(priority: u8) -> Spec {
+    Spec { priority, ..now() }
+}
+
+#[test]
+fn one_start_in_eight_goes_to_the_run_that_has_waited_longest() {
+    let mut world = World::new();
+    let old: Vec<RunId> = world.submit_many(&at_priority(0), 10);
+    world.secs(1);
+    world.submit_many(&at_priority(9), 200);
+    let leased = world.claim(80);
+    let places: Vec<usize> = leased
+        .iter()
+        .enumerate()
+        .filter(|(_, l)| old.contains(&l.run))
+        .map(|(place, _)| place + 1)
+        .collect();
+    assert_eq!(places, [8, 16, 24, 32, 40, 48, 56, 64, 72, 80]);
+}
+
+#[test]
+fn the_highest_priority_starts_first() {
+    let mut world = World::new();
+    for priority in [3, 0, 9, 5] {
+        world.submit_many(&at_priority(priority), 1);
+    }
+    let mut order = Vec::new();
+    for l in world.claim(10) {
+        order.push(world.run_row(l.run).unwrap().flow.priority);
+    }
+    assert_eq!(order, [9, 5, 3, 0]);
+}
+
+#[test]
+fn groups_of_a_level_take_turns() {
+    let mut world = World::new();
+    world.submit_many(&grouped("a"), 50);
+    world.submit_many(&grouped("b"), 5);
+    world.submit_many(&grouped("c"), 5);
+    let mut starts: BTreeMap<String, usize> = BTreeMap::new();
+    for l in world.claim(15) {
+        let group = world.run_row(l.run).unwrap().flow.group.unwrap();
+        *starts.entry(group.to_string()).or_default() += 1;
+    }
+    // Every eighth start goes to the oldest, which is one of a's.
+    assert!(starts["b"] >= 4 && starts["c"] >= 4, "{starts:?}");
+}
+
+#[test]
+fn lanes_share_a_level_eight_to_four_to_one() {
+    let mut world = World::new();
+    let retries = world.submit_many(&now(), 100);
+    for l in world.claim(100) {
+        world.settle(&l, failed(true, Some(Span::from_secs(5))));
+    }
+    let dead = world.submit_many(&now(), 100);
+    for l in world.claim(100) {
+        world.settle(&l, failed(false, None));
+    }
+    world.secs(5);
+    for run in &dead {
+        world.call(Command::Replay { run: *run, payload: None });
+    }
+    let fresh = world.submit_many(&now(), 200);
+    let mut count = [0_i32; 3];
+    for l in world.claim(104) {
+        let lane = world.run_row(l.run).unwrap().flow.lane;
+        let of = [(Lane::Fresh, &fresh), (Lane::Retry, &retries), (Lane::Backfill, &dead)];
+        assert!(of.iter().any(|(other, runs)| *other == lane && runs.contains(&l.run)));
+        count[lane as usize] += 1;
+    }
+    // 91 starts by share, 13 by age (the retries are the oldest here).
+    let by_share = [91 * 8 / 13, 91 * 4 / 13 + 13, 91 / 13];
+    for (count, expected) in count.into_iter().zip(by_share) {
+        assert!((count - expected).abs() <= 2, "{count} instead of {expected}");
+    }
+}
+
+#[test]
+fn a_claimer_gets_only_kinds_it_offers() {
+    let mut world = World::new();
+    let http = model::Target::Http { url: "x".into(), method: "POST".into(), headers: vec![] };
+    let web = one_off(world.submit(Spec { target: http, ..now() }));
+    let own = one_off(world.submit(now()));
+    let mut claim = world.claim_command(10, Span::ZERO);
+    claim.kinds = Some(vec!["http".into()]);
+    let leased = leases(world.call(Command::Claim(claim)));
+    assert_eq!(leased.iter().map(|l| l.run).collect::<Vec<_>>(), [web]);
+    assert_eq!(world.claim_one().run, own);
+}
+
+#[test]
+fn waiting_claims_are_served_in_the_order_they_came() {
+    let mut world = World::new();
+    let waiting: Vec<_> = (0..3)
+        .map(|_| {
+            let claim = world.claim_command(1, Span::from_secs(20));
+            world.send(Command::Claim(claim))
+        })
+        .collect();
+    for id in waiting {
+        let run = one_off(world.submit(now()));
+        assert_eq!(leases(world.answer(id))[0].run, run);
+    }
+}

@@ -91,7 +91,9 @@ fn a_schedule_ends_after_its_last_run() {
     world.secs(100);
     for _ in 0..2 {
         let leased = world.claim(10);
-        leased.iter().for_each(|l| drop(world.succeed(l)));
+        for l in &leased {
+            world.succeed(l);
+        }
     }
     assert_eq!(world.job_row(job).state, JobState::Ended);
     assert_eq!(world.history().len(), 2);
@@ -273,7 +275,9 @@ fn an_update_does_not_touch_a_catch_up_under_way() {
     let leased = world.claim(100);
     let old: Vec<_> = leased.iter().filter(|l| l.version == 1).collect();
     assert_eq!(old.len(), 21, "20 caught up and one fresh, all of the old version");
-    leased.iter().for_each(|l| drop(world.succeed(l)));
+    for l in &leased {
+        world.succeed(l);
+    }
     assert_eq!(world.row(Key::Spec(job, 1)), None, "the old spec went with its last run");
 }
 

@@ -387,10 +387,6 @@ impl World {
     pub fn saw(&self, event: Event) -> bool {
         self.events.contains(&event)
     }
-
-    pub fn forget_events(&mut self) {
-        self.events.clear();
-    }
 }
 
 fn rows_of(page: &Page) -> usize {

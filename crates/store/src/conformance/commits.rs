@@ -174,7 +174,8 @@ pub fn shards_in_one_call_are_independent(store: &dyn TestStore) {
         desks.iter().map(|desk| run(one_off(desk.shard, 1), RunState::Ready, now)).collect();
     let mut commits: Vec<Commit> =
         desks.iter().zip(&rows).map(|(desk, row)| desk.build(vec![insert_run(row)])).collect();
-    commits[2].changes.push(remove(Key::Run(one_off(ShardId(200), 2)), 1));
+    std::sync::Arc::make_mut(&mut commits[2].changes)
+        .push(remove(Key::Run(one_off(ShardId(200), 2)), 1));
     let outcomes = store.commit(&commits).expect("the store answers").outcomes;
     let expected =
         [Outcome::Durable, Outcome::Fenced, Outcome::Row { index: 1 }, Outcome::Gap { last: 0 }];

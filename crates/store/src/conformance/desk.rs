@@ -29,7 +29,7 @@ impl<'a> Desk<'a> {
 
     pub fn build(&self, changes: Vec<Change>) -> Commit {
         let (shard, epoch, seq) = (self.shard, self.epoch, self.seq + 1);
-        Commit { shard, epoch, seq, decided: Time::MIN, changes, floor: None }
+        Commit { shard, epoch, seq, decided: Time::MIN, changes: changes.into(), floor: None }
     }
 
     pub fn send(&mut self, commit: Commit) -> Outcome {

@@ -142,7 +142,14 @@ impl<'a> Random<'a> {
             let seq = self.naive.shard(shard).seq + if self.one_in(12) { self.below(4) } else { 1 };
             let changes = self.changes(shard);
             let floor = if self.one_in(4) { Some(self.time()) } else { None };
-            commits.push(Commit { shard, epoch, seq, decided: Time::MIN, changes, floor });
+            commits.push(Commit {
+                shard,
+                epoch,
+                seq,
+                decided: Time::MIN,
+                changes: changes.into(),
+                floor,
+            });
         }
         let committed = self.store.commit(&commits).expect("the store answers");
         self.naive.now = committed.now;
