@@ -17,7 +17,7 @@
 //! Not here: limits. They belong in `Flows::choose`, which is the only place where a run is picked.
 
 use crate::entry::Entry;
-use crate::limits::{FLOW_FRONT, FLOW_LOW, FLOWS_MAX, LANE_SHARES, OLDEST_EVERY, PAGE, READY_MAX};
+use crate::limits::{FLOWS_MAX, LANE_SHARES, OLDEST_EVERY, READY_MAX, Sizes};
 use model::{FlowKey, Lane, Namespace, RunId, Text, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -39,6 +39,7 @@ pub struct Flows {
     /// While the flows on disk have not all been listed, a flow that is new to memory may have
     /// older runs there.
     assume_more: bool,
+    sizes: Sizes,
     collect_at: usize,
 }
 
@@ -55,8 +56,10 @@ struct Flow {
 
 #[derive(Debug, Default)]
 struct PageUnderWay {
+    /// In order, at most a page of them: the first ones.
     arrived: Vec<Entry>,
-    overflow: bool,
+    /// The first of those that did not fit: the front may not grow past it.
+    left_out: Option<(Time, RunId)>,
 }
 
 #[derive(Debug, Default)]
@@ -121,13 +124,17 @@ impl Flows {
         id
     }
 
+    pub fn set_sizes(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
+    }
+
     pub fn assume_more(&mut self, assume: bool) {
         self.assume_more = assume;
     }
 
     fn note_low(&mut self, id: FlowId) {
         let flow = self.flow(id);
-        if flow.more && flow.page.is_none() && flow.front.len() < FLOW_LOW {
+        if flow.more && flow.page.is_none() && flow.front.len() < self.sizes.flow_low {
             self.low.insert(id);
         }
     }
@@ -158,14 +165,27 @@ impl Flows {
         }
     }
 
+    /// Would `push` keep this run in memory?
+    pub fn keeps(&self, entry: &Entry) -> bool {
+        let flow = self.flow(entry.flow);
+        let full = flow.front.len() >= self.sizes.flow_front || self.resident >= READY_MAX;
+        let end = match flow.more {
+            true => flow.cursor,
+            false if full => flow.front.back().map(Entry::place),
+            false => return true,
+        };
+        end.is_some_and(|end| entry.place() <= end)
+    }
+
     /// A run became ready. False if it was left to the disk, where its row must say "ready".
     pub fn push(&mut self, entry: Entry) -> bool {
         let full = self.resident >= READY_MAX;
+        let sizes = self.sizes;
         let flow = self.flow_mut(entry.flow);
         let queue = (flow.key.namespace, flow.key.queue.clone());
         let place = entry.place();
         let in_front = flow.cursor.is_some_and(|cursor| place <= cursor);
-        if !flow.more && (flow.front.len() >= FLOW_FRONT || full) {
+        if !flow.more && (flow.front.len() >= sizes.flow_front || full) {
             // The first that does not fit: from here on this flow continues on disk.
             flow.more = true;
             flow.cursor = flow.front.back().map(Entry::place);
@@ -173,10 +193,11 @@ impl Flows {
         let in_front = in_front || flow.cursor.is_some_and(|cursor| place <= cursor);
         if flow.more && !in_front {
             if let Some(page) = &mut flow.page {
-                if page.arrived.len() < PAGE {
-                    page.arrived.push(entry);
-                } else {
-                    page.overflow = true;
+                let at = page.arrived.partition_point(|other| other.place() < place);
+                page.arrived.insert(at, entry);
+                if page.arrived.len() > sizes.page {
+                    let out = page.arrived.pop().map(|entry| entry.place());
+                    page.left_out = page.left_out.min(out).or(out);
                 }
             }
             self.note_low(entry.flow);
@@ -328,7 +349,7 @@ impl Flows {
         let mut wanted = Vec::new();
         for id in std::mem::take(&mut self.low) {
             let Some(Some(flow)) = self.flows.get_mut(id.0 as usize) else { continue };
-            if flow.more && flow.page.is_none() && flow.front.len() < FLOW_LOW {
+            if flow.more && flow.page.is_none() && flow.front.len() < self.sizes.flow_low {
                 flow.page = Some(PageUnderWay::default());
                 wanted.push(WantedPage { flow: id, key: flow.key.clone(), after: flow.cursor });
             }
@@ -360,12 +381,16 @@ impl Flows {
         let flow = self.flow_mut(id);
         let Some(page) = flow.page.take() else { return };
         let queue = (flow.key.namespace, flow.key.queue.clone());
-        flow.cursor = last.or(flow.cursor);
-        flow.more = !complete || page.overflow;
-        let cursor = flow.cursor;
-        let more = flow.more;
+        let fits = |place: (Time, RunId)| page.left_out.is_none_or(|out| place < out);
+        // The last place that is known to have nothing unread before it.
+        let known = rows.iter().map(Entry::place).chain(last).filter(|place| fits(*place)).max();
+        flow.cursor = known.or(flow.cursor);
+        flow.more = !complete || page.left_out.is_some();
+        let (cursor, more) = (flow.cursor, flow.more);
         for entry in rows {
-            self.insert(entry);
+            if fits(entry.place()) {
+                self.insert(entry);
+            }
         }
         if !forget_arrivals {
             for entry in page.arrived {

@@ -69,6 +69,10 @@ impl Inbox {
         self.waiting = self.classes.iter().map(VecDeque::len).sum();
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.waiting == 0
+    }
+
     pub fn next_deadline(&self) -> Option<Time> {
         self.next_deadline
     }

@@ -5,7 +5,7 @@
 use crate::entry::Entry;
 use crate::limits::RESCUE_PERCENT;
 use model::row::{Holder, LeaseRow};
-use model::{RunId, Span, Time};
+use model::{RunId, Span, Time, Token};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug)]
@@ -53,12 +53,12 @@ impl Leases {
         }
     }
 
-    /// The holder is known to be dead.
-    pub fn end_now(&mut self, run: RunId, now: Time) {
+    /// When the owner looks at the lease next: at once if its holder is known to be dead.
+    pub fn look_again(&mut self, run: RunId, at: Time) {
         if let Some(lease) = self.by_run.get_mut(&run) {
             self.ends.remove(&(lease.ends, run));
-            lease.ends = now;
-            self.ends.insert((now, run));
+            lease.ends = at;
+            self.ends.insert((at, run));
         }
     }
 
@@ -88,8 +88,9 @@ impl Leases {
     }
 
     /// Leases that ended by `now`, at most `limit`.
-    pub fn ended(&self, now: Time, limit: usize) -> Vec<RunId> {
-        self.ends.iter().take_while(|(at, _)| *at <= now).take(limit).map(|(_, run)| *run).collect()
+    pub fn ended(&self, now: Time, limit: usize) -> Vec<(RunId, Token)> {
+        let ended = self.ends.iter().take_while(|(at, _)| *at <= now).take(limit);
+        ended.filter_map(|(_, run)| Some((*run, self.by_run.get(run)?.row.token))).collect()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Lease> {

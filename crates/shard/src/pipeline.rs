@@ -145,7 +145,9 @@ impl Shard {
             return None;
         }
         if let Some(sent) = &mut self.pipeline.sent {
-            if sent.resend.is_none_or(|at| at > now) {
+            // Further away than a pause can be: the clock ran wild and came back.
+            let wait = |at: Time| at > now && at.since(now) <= RESEND_MAX;
+            if sent.resend.is_none_or(wait) {
                 return None;
             }
             sent.resend = None;
@@ -155,6 +157,7 @@ impl Shard {
                 let outputs = std::mem::take(&mut self.pipeline.building.outputs);
                 self.pipeline.building.commands.clear();
                 self.pipeline.building.own.clear();
+                self.pipeline.building.submissions = false;
                 self.release(outputs);
                 return None;
             }
@@ -309,7 +312,10 @@ impl Shard {
         let mut again: Vec<(Caller, Command)> = Vec::new();
         let mut limit = self.pipeline.limit;
         if let Some(sent) = self.pipeline.sent.take() {
-            let mut landed = taken.seq >= sent.batch.seq && broken == Some(Broken::Unknown);
+            // A lost tail is found by a renewal, so a commit may be on its way then; its number
+            // still tells, because nobody else wrote in our epoch.
+            let open = matches!(broken, Some(Broken::Unknown | Broken::Gap));
+            let mut landed = taken.seq >= sent.batch.seq && open;
             if broken == Some(Broken::Unknown) {
                 landed &= !self.planted.is(Bug::UnknownMeansLost);
                 landed |= self.planted.is(Bug::UnknownMeansLanded);
@@ -405,6 +411,7 @@ impl Shard {
             self.waiters.drain().into_iter().map(|(caller, claim)| (caller, Command::Claim(claim))),
         );
         self.flows = Default::default();
+        self.flows.set_sizes(self.sizes);
         self.timer = Default::default();
         self.leases = Default::default();
         self.rows = crate::rows::Rows::new(self.planted);
@@ -419,7 +426,9 @@ impl Shard {
         self.sweeps.clear();
         self.read_once.clear();
         self.counter = 0;
-        self.pipeline = Pipeline::new(seq);
+        // A shard that was promised to another node still is.
+        let draining = self.pipeline.draining;
+        self.pipeline = Pipeline { draining, ..Pipeline::new(seq) };
     }
 
     /// This node does not own the shard any more. Callers whose command was not sent, or was

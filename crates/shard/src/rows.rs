@@ -85,8 +85,14 @@ impl Rows {
         }
     }
 
-    /// A read brought this row.
-    pub fn keep(&mut self, key: Key, row: Option<Row>) {
+    /// A read brought this row. What a batch changed meanwhile is newer than what was read.
+    pub fn read(&mut self, key: Key, row: Option<Row>) {
+        if !self.overlay.contains_key(&key) || self.planted.is(Bug::ForgetOverlay) {
+            self.keep(key, row);
+        }
+    }
+
+    fn keep(&mut self, key: Key, row: Option<Row>) {
         if self.cache.len() >= CACHE_MAX {
             // What is dropped here is read again when it is needed; which half goes does not
             // matter for correctness, and ids are time-ordered, so the older jobs go first.

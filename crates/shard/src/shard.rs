@@ -15,7 +15,7 @@ use crate::entry::{Entry, Policies};
 use crate::flows::{FlowId, Flows};
 use crate::inbox::Inbox;
 use crate::leases::Leases;
-use crate::limits::{BATCH_CHANGES, SLICE};
+use crate::limits::{RESCUE_AGAIN, Sizes};
 use crate::load::Loader;
 use crate::pipeline::Pipeline;
 use crate::planted::{Bug, Planted};
@@ -43,7 +43,8 @@ pub struct Caller {
 pub(crate) enum Work {
     Command(Caller, Command),
     Due(Timed),
-    Rescue(RunId),
+    /// Of this attempt, not of one that began while the rescue waited for rows.
+    Rescue(RunId, Token),
 }
 
 /// Work that waits for rows, with all the rows it has asked for so far: what was read for an
@@ -66,6 +67,7 @@ pub struct Shard {
     pub(crate) node: NodeId,
     pub(crate) epoch: Epoch,
     pub(crate) planted: Planted,
+    pub(crate) sizes: Sizes,
     pub(crate) counter: u32,
 
     pub(crate) flows: Flows,
@@ -94,7 +96,7 @@ pub struct Shard {
     pub(crate) outstanding: BTreeMap<ReadId, Read>,
     pub(crate) retry_reads: Vec<(Time, ReadId)>,
     /// Backlogs that wait to learn what became of their instants.
-    pub(crate) outcome_reads: BTreeMap<ReadId, BacklogId>,
+    pub(crate) outcome_reads: BTreeMap<ReadId, (BacklogId, usize)>,
     pub(crate) outcomes: BTreeMap<BacklogId, (Time, Vec<Outcome>)>,
     pub(crate) sweeps: BTreeMap<JobId, Sweep>,
     /// Keys read for the decisions of this pass.
@@ -121,6 +123,7 @@ impl Shard {
             node,
             epoch: taken.epoch,
             planted,
+            sizes: Sizes::default(),
             counter: 0,
             flows: Flows::default(),
             timer: Timer::default(),
@@ -153,6 +156,12 @@ impl Shard {
         };
         shard.begin_load(taken, alive, now);
         shard
+    }
+
+    /// Other bounds than the defaults; before anything else is asked of it.
+    pub fn set_sizes(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
+        self.flows.set_sizes(sizes);
     }
 
     pub fn id(&self) -> ShardId {
@@ -195,19 +204,28 @@ impl Shard {
 
     /// When `handle_tick` should be called next.
     pub fn next_tick(&self) -> Option<Time> {
+        // What is due does not wake a shard that has no room for it: the end of a commit does.
+        let decides = self.has_room() && !self.pipeline.draining && !self.pipeline.is_broken();
         [
-            self.timer.next(),
-            self.leases.next_end(),
+            self.timer.next().filter(|_| decides),
+            self.leases.next_end().filter(|_| decides),
             self.waiters.next_end(),
             self.loader.next_raise(),
             self.pipeline.next_send(),
             self.inbox.next_deadline(),
             self.holds.values().filter_map(|hold| hold.until).min(),
             self.retry_reads.iter().map(|(at, _)| *at).min(),
+            self.has_work_left().then_some(Time::MIN),
         ]
         .into_iter()
         .flatten()
         .min()
+    }
+
+    /// Did the last pass stop before everything that could be decided was?
+    fn has_work_left(&self) -> bool {
+        let waiting = !self.again.is_empty() || !self.inbox.is_empty();
+        waiting && self.is_live() && !self.pipeline.draining && self.has_room()
     }
 
     pub fn poll_output(&mut self) -> Option<Output> {
@@ -231,11 +249,7 @@ impl Shard {
         let flows = &self.flows;
         self.timer.advance(now, |entry| flows.key(entry.flow).namespace);
         self.release_holds(now);
-        let room = |shard: &Shard| {
-            shard.pipeline.building.changes.len() < BATCH_CHANGES
-                && shard.pipeline.has_room_for_commands()
-        };
-        while room(self) {
+        while self.has_room() {
             let Some(Parked { keys, work }) = self.again.pop_front() else { break };
             self.decide(now, keys, work);
         }
@@ -254,7 +268,7 @@ impl Shard {
             }
             let share = Inbox::share(class);
             for _ in 0..share {
-                if !room(self) {
+                if !self.has_room() {
                     break;
                 }
                 let Some((caller, command)) = self.inbox.pop(class) else { break };
@@ -268,11 +282,15 @@ impl Shard {
         self.collect();
     }
 
+    /// May another decision join the batch being built?
+    fn has_room(&self) -> bool {
+        self.pipeline.building.changes.len() < self.sizes.batch_changes
+            && self.pipeline.has_room_for_commands()
+    }
+
     fn due_slice(&mut self, now: Time) {
-        for _ in 0..SLICE {
-            if self.pipeline.building.changes.len() >= BATCH_CHANGES
-                || !self.pipeline.has_room_for_commands()
-            {
+        for _ in 0..self.sizes.slice {
+            if !self.has_room() {
                 break;
             }
             let Some(timed) = self.timer.pop_due() else { break };
@@ -281,10 +299,13 @@ impl Shard {
     }
 
     fn rescues(&mut self, now: Time) {
-        for run in self.leases.ended(now, SLICE) {
-            // Waiting for its rows counts as under way; `park` gives it back if they never come.
-            self.leases.renew(run, now);
-            self.decide(now, Vec::new(), Work::Rescue(run));
+        for (run, token) in self.leases.ended(now, self.sizes.slice) {
+            if !self.has_room() {
+                break;
+            }
+            // It may wait for rows, or be left alone: not to be looked at again in every pass.
+            self.leases.look_again(run, now.plus(RESCUE_AGAIN));
+            self.decide(now, Vec::new(), Work::Rescue(run, token));
         }
     }
 
@@ -292,7 +313,7 @@ impl Shard {
         let own = match &work {
             Work::Command(..) => None,
             Work::Due(timed) => Some(Own::Due(timed.key())),
-            Work::Rescue(run) => Some(Own::Rescue(*run)),
+            Work::Rescue(run, _) => Some(Own::Rescue(*run)),
         };
         if own.is_some_and(|own| self.quarantine.contains(&own)) {
             return;
@@ -300,7 +321,7 @@ impl Shard {
         let outcome = match &work {
             Work::Command(caller, command) => self.decide_command(now, *caller, command),
             Work::Due(timed) => self.decide_due(now, *timed).map(|()| None),
-            Work::Rescue(run) => self.decide_rescue(now, *run).map(|()| None),
+            Work::Rescue(run, token) => self.decide_rescue(now, *run, *token).map(|()| None),
         };
         match (outcome, work) {
             (Err(Need(needs)), work) => {

@@ -3,7 +3,7 @@
 //! runs with ids of their own, and may leave out instants that ran or succeeded.
 
 use crate::batch::Event;
-use crate::limits::{BACKLOG_SLICE, PAGE};
+use crate::limits::BACKLOG_SLICE;
 use crate::planted::Bug;
 use crate::shard::{Decision, Shard};
 use crate::timer::Timed;
@@ -13,6 +13,9 @@ use model::read::{Outcome, Page, Read, WheelKey};
 use model::row::{BacklogId, BacklogKind, BacklogRow, Expect, JobState, Key, Only, Row};
 use model::{Cause, Lane, Namespace, RunId, RunState, Span, Status, Time};
 
+/// Instants looked at in one slice: a backfill that leaves out nearly all of ten years of seconds
+/// must not hold up the shard.
+const EXAMINED_MAX: usize = 4_096;
 /// Slices are at least this far apart.
 const SLICE_EVERY: Span = Span::from_secs(1);
 
@@ -24,7 +27,10 @@ impl Shard {
     pub(crate) fn decide_backlog_due(&mut self, now: Time, id: BacklogId) -> Decision<()> {
         let mut row = match self.row(Key::Backlog(id))? {
             Some(Row::Backlog(row)) => row.clone(),
-            _ => return Ok(()),
+            _ => {
+                self.outcomes.remove(&id);
+                return Ok(());
+            }
         };
         if row.due > now {
             self.wait_for_backlog(row.due, id);
@@ -56,13 +62,18 @@ impl Shard {
         if job.active.is_some() {
             self.event(Event::BacklogBesideFresh);
         }
-        let mut made = 0;
-        while made < slice {
+        let (before, mut made, mut examined) = (row.cursor, 0, 0);
+        while made < slice && examined < EXAMINED_MAX {
+            examined += 1;
             let Some(nominal) = schedule.next(row.cursor).filter(|at| *at <= row.until) else {
                 row.cursor = row.until;
                 break;
             };
             if nominal > known_until {
+                // Nothing of the schedule lies in what was read: the next page begins behind it.
+                if row.cursor == before {
+                    row.cursor = known_until;
+                }
                 break;
             }
             row.cursor = nominal;
@@ -135,22 +146,18 @@ impl Shard {
 
     /// What became of the next instants must be read before it can be said which are missing.
     fn ask_outcomes(&mut self, row: &BacklogRow, slice: usize) {
-        if self.outcome_reads.values().any(|id| *id == row.id) {
+        if self.outcome_reads.values().any(|(id, _)| *id == row.id) {
             return;
         }
-        let read = Read::Outcomes {
-            job: row.id.job,
-            after: row.cursor,
-            until: row.until,
-            limit: PAGE.max(slice),
-        };
-        let id = self.read(read);
-        self.outcome_reads.insert(id, row.id);
+        let limit = self.sizes.page.max(slice);
+        let (job, after, until) = (row.id.job, row.cursor, row.until);
+        let id = self.read(Read::Outcomes { job, after, until, limit });
+        self.outcome_reads.insert(id, (row.id, limit));
     }
 
-    pub(crate) fn outcomes_read(&mut self, now: Time, id: BacklogId, page: Page) {
+    pub(crate) fn outcomes_read(&mut self, now: Time, (id, limit): (BacklogId, usize), page: Page) {
         let Page::Outcomes(outcomes) = page else { return };
-        let full = outcomes.len() >= PAGE;
+        let full = outcomes.len() >= limit;
         let until = match outcomes.last() {
             Some(last) if full => last.nominal,
             _ => Time::MAX,

@@ -19,14 +19,7 @@ impl Shard {
         caller: Caller,
         claim: &Claim,
     ) -> Decision<Option<Answer>> {
-        if !self.planted.is(Bug::ForgetRequest) {
-            let held = self.leases.of_request(&claim.holder, claim.request);
-            if !held.is_empty() {
-                let leased = held.into_iter().map(|l| leased(&l.row, &l.entry)).collect();
-                return Ok(Some(Answer::Claimed(leased)));
-            }
-        }
-        let runs = self.claim_ready(now, claim);
+        let runs = self.claim_once(now, claim);
         if !runs.is_empty() || claim.wait_until <= now {
             return Ok(Some(Answer::Claimed(runs)));
         }
@@ -35,6 +28,18 @@ impl Shard {
         }
         self.waiters.insert(caller, claim.clone());
         Ok(None)
+    }
+
+    /// The leases this request got before, or new ones. Waiting claims are asked too: a client that
+    /// repeats its request while the first one waits must not get twice as much.
+    fn claim_once(&mut self, now: Time, claim: &Claim) -> Vec<Leased> {
+        if !self.planted.is(Bug::ForgetRequest) {
+            let held = self.leases.of_request(&claim.holder, claim.request);
+            if !held.is_empty() {
+                return held.into_iter().map(|l| leased(&l.row, &l.entry)).collect();
+            }
+        }
+        self.claim_ready(now, claim)
     }
 
     fn claim_ready(&mut self, now: Time, claim: &Claim) -> Vec<Leased> {
@@ -86,7 +91,7 @@ impl Shard {
                     break;
                 }
                 let Some((caller, claim)) = self.waiters.remove(id) else { continue };
-                let runs = self.claim_ready(now, &claim);
+                let runs = self.claim_once(now, &claim);
                 if runs.is_empty() {
                     self.waiters.insert(caller, claim);
                 } else {

@@ -9,11 +9,11 @@ use crate::shard::{Decision, Shard};
 use crate::verbs::end::{CANCELLED, Report};
 use crate::verbs::retry::backoff;
 use crate::verbs::settle::no_answer;
-use model::{RunId, RunState, Status, Time};
+use model::{RunId, RunState, Status, Time, Token};
 
 impl Shard {
-    pub(crate) fn decide_rescue(&mut self, now: Time, run: RunId) -> Decision<()> {
-        if !self.leases.contains(run) {
+    pub(crate) fn decide_rescue(&mut self, now: Time, run: RunId, token: Token) -> Decision<()> {
+        if self.leases.get(run).is_none_or(|lease| lease.row.token != token) {
             return Ok(());
         }
         let side = self.job_side(run)?;

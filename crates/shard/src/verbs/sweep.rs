@@ -2,7 +2,6 @@
 //! are. The job's row says that a sweep is due, so a crash in the middle does not end it: the next
 //! owner begins again at the first run.
 
-use crate::limits::PAGE;
 use crate::rows::ReadId;
 use crate::shard::{Decision, Shard};
 use crate::timer::Timed;
@@ -39,9 +38,6 @@ impl Shard {
         if !job.sweep {
             return Ok(());
         }
-        let gate = self.pipeline.gate();
-        let next =
-            |after| Sweep { after, state: SweepState::Gated(gate), touched: BTreeSet::new() };
         let sweep = match self.sweeps.remove(&job.id) {
             Some(Sweep { state: SweepState::Read(rows), touched, after }) => (rows, touched, after),
             Some(under_way) => {
@@ -49,27 +45,33 @@ impl Shard {
                 return Ok(());
             }
             None => {
-                self.sweeps.insert(job.id, next(None));
+                let sweep = self.next_sweep(None);
+                self.sweeps.insert(job.id, sweep);
                 return Ok(());
             }
         };
         let (rows, touched, after) = sweep;
-        let more = rows.len() >= PAGE;
+        let more = rows.len() >= self.sizes.page;
         let last = rows.last().map(|row| row.id).or(after);
         let missed = rows.iter().any(|row| touched.contains(&row.id));
         for row in rows.iter().filter(|row| !touched.contains(&row.id)) {
             self.cancel_of_job(now, &mut job, row);
         }
-        if missed {
-            self.sweeps.insert(job.id, next(after));
-        } else if more {
-            self.sweeps.insert(job.id, next(last));
+        if missed || more {
+            // After the changes above, so that the next page is read when they are durable.
+            let sweep = self.next_sweep(if missed { after } else { last });
+            self.sweeps.insert(job.id, sweep);
         } else {
             job.sweep = false;
         }
         job.due = job.sweep.then_some(now);
         self.put_or_remove_job(job);
         Ok(())
+    }
+
+    fn next_sweep(&self, after: Option<RunId>) -> Sweep {
+        let state = SweepState::Gated(self.pipeline.gate());
+        Sweep { after, state, touched: BTreeSet::new() }
     }
 
     pub(crate) fn read_sweeps(&mut self) {
@@ -81,7 +83,7 @@ impl Shard {
             .map(|(job, sweep)| (*job, sweep.after))
             .collect();
         for (job, after) in ready {
-            let id = self.read(Read::RunsOf { job, after, limit: PAGE });
+            let id = self.read(Read::RunsOf { job, after, limit: self.sizes.page });
             if let Some(sweep) = self.sweeps.get_mut(&job) {
                 sweep.state = SweepState::Reading(id);
             }
