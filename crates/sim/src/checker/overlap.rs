@@ -1,6 +1,7 @@
 //! Overlap: fresh runs of one job take turns.
 
 use super::Report;
+use super::settles::ended_by_owner;
 use super::view::View;
 use model::{Cause, JobId, Lane, Overlap, RunId, RunState, Time};
 use std::collections::BTreeMap;
@@ -49,10 +50,10 @@ fn turn(view: &View<'_>, run: RunId) -> Option<(Time, Time)> {
     }
     let from = view.starts.get(&run)?.iter().find(|start| start.token == token)?.at;
     let rows = view.history.get(&run).map(Vec::as_slice).unwrap_or_default();
-    let end = rows.iter().find(|row| row.after.is_final() || row.after == RunState::Dead);
-    let Some(end) = end else { return Some((from, Time::MAX)) };
+    let ends = rows.iter().filter(|row| row.after.is_final() || row.after == RunState::Dead);
+    let Some(end) = ends.min_by_key(|row| row.finished) else { return Some((from, Time::MAX)) };
     let reports = view.settles.get(&(run, end.token)).map(Vec::as_slice).unwrap_or_default();
-    let reported = reports.iter().map(|settle| settle.sent).min();
+    let reported = reports.iter().filter(|_| !ended_by_owner(end)).map(|settle| settle.sent).min();
     Some((from, end.finished.max(reported.unwrap_or(Time::MIN))))
 }
 
@@ -104,6 +105,9 @@ mod tests {
         assert!(world.broken(NAME));
         world.shard().history[0].after = RunState::Dead;
         assert!(!world.broken(NAME), "a dead run holds up nothing");
+        world.ended_waiting(occurrence(110), model::Status::Cancelled);
+        world.shard().history[2].finished = at(300);
+        assert!(!world.broken(NAME), "not even if it is cancelled later");
     }
 
     #[test]
