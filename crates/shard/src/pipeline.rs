@@ -155,6 +155,11 @@ impl Shard {
             sent.resend = None;
         } else {
             if self.pipeline.building.changes.is_empty() {
+                // Without a commit nothing proves that the shard is still ours: such answers wait
+                // for the node's lease to be certain.
+                if now >= self.trusted_until && !self.planted.is(Bug::TrustForEver) {
+                    return None;
+                }
                 // Answers that changed nothing rest on what is durable: nothing is on its way.
                 let outputs = std::mem::take(&mut self.pipeline.building.outputs);
                 self.pipeline.building.commands.clear();

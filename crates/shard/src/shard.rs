@@ -428,6 +428,8 @@ impl Shard {
             Answer::Claimed(_) => self.planted.is(Bug::DispatchBeforeCommit),
             _ => self.planted.is(Bug::ReplyBeforeCommit),
         };
+        // "Ask somebody else" is true whoever owns the shard: it waits for nothing.
+        let early = early || answer == Answer::Refused(Refused::NotOwner);
         let output = Output::Reply(caller.id, answer);
         if early {
             self.outputs.push_back(output);

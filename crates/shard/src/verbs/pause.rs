@@ -33,6 +33,8 @@ impl Shard {
             }
             return self.decide_pause(now, id, reason, until);
         }
+        // An end in the past is now: further back the next owner would not look for it.
+        let until = until.map(|until| until.max(now));
         job.state = JobState::Paused;
         job.due = until;
         job.pause = Some(Pause { since: now, until, reason: reason.clone() });

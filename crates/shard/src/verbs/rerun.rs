@@ -19,6 +19,9 @@ impl Shard {
         let Some(mut job) = self.job_row(run.job)? else {
             return Ok(Answer::Refused(Refused::NotFound));
         };
+        if matches!(run.cause(), Cause::Occurrence(at) if at > job.mark) {
+            return Ok(Answer::Refused(Refused::NotFound)); // It has not been decided yet.
+        }
         let unfinished = self.leases.contains(run) || self.run_row(run)?.is_some();
         let Some(spec) = self.spec_row(run.job, job.version)? else {
             return Ok(Answer::Refused(Refused::NotFound));

@@ -83,7 +83,8 @@ impl Shard {
             if job.state == JobState::Paused {
                 self.write_verdict(now, job, Status::SkippedPaused, (nominal, nominal), 1);
             } else {
-                self.make_occurrence(job, old, at, Lane::Fresh, RunState::Scheduled, false);
+                // It takes no turn of the overlap policy, so it goes with those that take none.
+                self.make_occurrence(job, old, at, Lane::Backfill, RunState::Scheduled, false);
             }
         }
     }
