@@ -280,6 +280,9 @@ impl Shard {
         match page {
             Page::Leases(leases) => {
                 let more = leases.len() >= self.sizes.page;
+                if leases.iter().any(|(lease, _)| lease.token.epoch() < self.epoch) {
+                    self.event(Event::TookOverRunning);
+                }
                 for (lease, run) in leases {
                     let entry = self.entry_of(&run);
                     let dead = match lease.holder {

@@ -47,7 +47,7 @@ impl World {
             }
             (Asked::Settle { run, seen, .. }, Answer::Settled(answers)) => {
                 if let Some((_, answer)) = answers.first() {
-                    self.log.settles[seen].heard = Some((self.now, *answer));
+                    self.heard_settle(seen, *answer);
                 }
                 self.nodes[node].webhooks.remove(&run);
             }

@@ -3,7 +3,7 @@
 use crate::event::Happens;
 use crate::world::World;
 use model::Span;
-use shard::{Event, StoreCall};
+use shard::StoreCall;
 use store::faulty::{Call, Fault};
 use store::memory::Incarnation;
 use store::{Refusal, Store};
@@ -16,6 +16,7 @@ impl World {
         if self.healed {
             return;
         }
+        self.look_after_stall();
         let options = self.options.clone();
         let node = self.rng.below(self.nodes.len() as u64) as usize;
         let chance = |world: &mut World, per_mille: u64| world.rng.per_mille(per_mille);
@@ -25,9 +26,11 @@ impl World {
         if chance(self, options.freeze) {
             let span = Span::from_millis(self.rng.range(100, 12_000));
             self.nodes[node].frozen_until = self.now.plus(span);
+            self.disturb();
         }
         if chance(self, options.partition) {
             let until = self.now.plus(Span::from_millis(self.rng.range(100, 12_000)));
+            self.disturb();
             match self.rng.below(3) {
                 0 => self.nodes[node].cut_store = until,
                 1 => self.nodes[node].cut_peers = until,
@@ -36,7 +39,8 @@ impl World {
         }
         if chance(self, options.stall) && self.now >= self.stalled_until {
             let longest = if options.long_stall { 10_000 } else { 2_000 };
-            self.stalled_until = self.now.plus(Span::from_millis(self.rng.range(50, longest)));
+            let span = Span::from_millis(self.rng.range(50, longest));
+            self.begin_stall(span);
         }
         if chance(self, options.outage) {
             self.outage();
@@ -50,6 +54,7 @@ impl World {
                 _ => Span::from_secs(-self.rng.range(1, 3_600)),
             };
             self.nodes[node].clock.run_wild(until, off);
+            self.disturb();
         }
         if chance(self, options.full) {
             let on = self.rng.per_mille(500);
@@ -58,6 +63,7 @@ impl World {
         if chance(self, options.read_only) {
             let on = self.rng.per_mille(400);
             self.store.set_read_only(on);
+            self.disturb();
         }
         if chance(self, options.tail_loss) {
             self.tail_loss();
@@ -68,6 +74,7 @@ impl World {
 
     /// All nodes are away for longer than a minute: occurrences are missed.
     fn outage(&mut self) {
+        self.disturb();
         let span = Span::from_millis(self.rng.range(5_000, 240_000));
         for node in 0..self.nodes.len() {
             self.nodes[node].host = None;
@@ -78,6 +85,7 @@ impl World {
     }
 
     fn tail_loss(&mut self) {
+        self.disturb();
         if self.rng.per_mille(600) {
             self.store.inner().mark_replicated();
             return;
@@ -148,9 +156,6 @@ impl World {
         for worker in &mut self.workers {
             worker.frozen_until = self.now;
         }
-        // What a stall must not do is seen at its end: owners are as they were.
-        if self.options.long_stall && self.options.stall > 0 {
-            self.log.count(Event::StalledNobodyTook);
-        }
+        self.stall = None;
     }
 }

@@ -10,6 +10,7 @@ pub mod log;
 pub mod options;
 pub mod rng;
 pub mod run;
+mod stall;
 mod worker;
 mod workload;
 pub mod world;

@@ -53,7 +53,8 @@ pub fn run(seed: u64, steps: u64, bug: Option<Bug>, verbose: bool) -> Report {
         clock_lag: CLOCK_LAG,
         ..CheckSettings::default()
     };
-    let violations = check(&world.log, &world.store.inner().dump(), &settings);
+    let mut violations = check(&world.log, &world.store.inner().dump(), &settings);
+    violations.append(&mut world.found);
     Report {
         seed,
         steps: world.steps,

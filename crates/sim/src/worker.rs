@@ -8,7 +8,7 @@ use crate::workload::{NAMESPACES, queues};
 use crate::world::World;
 use model::row::Holder;
 use model::{Bytes, RunId, Span, Text, Time, Token};
-use shard::command::{Answer, Beat, BeatAnswer, Claim, Command, End, Leased};
+use shard::command::{Answer, Beat, BeatAnswer, Claim, Command, End, Leased, SettleAnswer};
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl World {
             }
             (Asked::Settle { run, token, end, seen, .. }, Answer::Settled(answers)) => {
                 if let Some((_, answer)) = answers.first() {
-                    self.log.settles[seen].heard = Some((self.now, *answer));
+                    self.heard_settle(seen, *answer);
                 }
                 self.workers[at].held.remove(&run);
                 if self.rng.per_mille(100) {
@@ -287,5 +287,14 @@ impl World {
         self.log.settles.push(seen);
         let settle = shard::command::Settle { run, token, end: end.clone() };
         (self.log.settles.len() - 1, Command::Settle(vec![settle]))
+    }
+
+    pub(crate) fn heard_settle(&mut self, seen: usize, answer: SettleAnswer) {
+        self.log.settles[seen].heard = Some((self.now, answer));
+        if let SettleAnswer::Ok { state, .. } = answer
+            && state.is_final()
+        {
+            self.finished.insert(self.log.settles[seen].run);
+        }
     }
 }

@@ -9,6 +9,7 @@ use model::{
     Bytes, CatchUp, Cause, Dialect, JobId, Namespace, Overlap, Policy, RunId, ScheduleSpec, Slot,
     Span, Spec, Target, Text, Time, When,
 };
+use shard::Event;
 use shard::command::{Answer, Command, CommandId, KeyOf, NewJob, Refused};
 use std::sync::Arc;
 
@@ -323,6 +324,7 @@ impl World {
         if let Answer::Made(Made::Backlog(id)) = &answer {
             remember(&mut self.workload.backfills, *id, &mut self.workload.rng);
         }
+        self.count_replays(&answer);
         // A definite refusal because of where it was sent or when: the client asks again.
         let again =
             matches!(answer, Answer::Refused(Refused::NotOwner | Refused::Busy | Refused::TooLate));
@@ -331,6 +333,18 @@ impl World {
             let command = self.log.ops[op].command.clone();
             if let Some(shard) = shard_of(&command) {
                 self.client_asks(shard, command);
+            }
+        }
+    }
+
+    /// Was a key asked again after its job's only run had ended?
+    fn count_replays(&mut self, answer: &Answer) {
+        let Answer::Submitted(items) = answer else { return };
+        for item in items.iter().flatten().filter(|item| item.replayed) {
+            if let Made::Job(job) = item.made
+                && self.finished.contains(&RunId::new(job, Cause::OneOff))
+            {
+                self.log.count(Event::KeyReplayedAfterEnd);
             }
         }
     }

@@ -4,17 +4,22 @@
 //! Safety phase (faults), then everything heals, then liveness (everything due gets done), then
 //! the checker reads what was seen and what the store holds.
 
+use crate::checker::Violation;
 use crate::clock::LocalClock;
 use crate::event::{Asker, Happens};
 use crate::log::Log;
 use crate::options::Options;
 use crate::rng::Rng;
+use crate::stall::Stall;
 use crate::worker::Worker;
 use crate::workload::Workload;
 use model::hash::Hasher;
-use model::{NodeId, ShardId, Span, Time};
+use model::row::Row;
+use model::{NodeId, RunId, RunState, ShardId, Span, Time};
 use shard::command::{Answer, Command, CommandId};
-use shard::{Bug, CallId, CommitEnd, Host, HostOutput, Output, Planted, StoreAnswer, StoreCall};
+use shard::{
+    Bug, CallId, CommitEnd, Event, Host, HostOutput, Output, Planted, StoreAnswer, StoreCall,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use store::faulty::FaultyStore;
 use store::memory::MemoryStore;
@@ -42,6 +47,7 @@ pub struct SimNode {
     pub webhooks: BTreeMap<model::RunId, (model::Token, bool)>,
 }
 
+#[derive(Debug)]
 pub struct World {
     pub seed: u64,
     pub options: Options,
@@ -62,9 +68,11 @@ pub struct World {
     trace: Hasher,
     planted: Planted,
     pub verbose: bool,
-    /// Owners as the store had them when a stall began, to see that nobody took anything.
-    pub owners_before_stall: Option<Vec<Option<NodeId>>>,
-    pub seen_leases: BTreeSet<(model::RunId, model::Token)>,
+    /// Runs whose holder heard that they are finished.
+    pub(crate) finished: BTreeSet<RunId>,
+    pub(crate) stall: Option<Stall>,
+    /// Broken promises that are seen on the way and not at the end.
+    pub(crate) found: Vec<Violation>,
 }
 
 impl World {
@@ -95,8 +103,9 @@ impl World {
             trace: Hasher::new(seed),
             planted: Planted(bug),
             verbose: false,
-            owners_before_stall: None,
-            seen_leases: BTreeSet::new(),
+            finished: BTreeSet::new(),
+            stall: None,
+            found: Vec::new(),
             options,
         };
         world.populate();
@@ -269,6 +278,7 @@ impl World {
         sim.webhooks.clear();
         let boot = sim.boot;
         self.note(random);
+        self.look_for_herd();
         self.with_host(node, |host, local| host.handle_tick(local));
         for shard in 0..self.options.shards {
             let at = Span::from_millis(self.rng.range(50, 500));
@@ -276,7 +286,29 @@ impl World {
         }
     }
 
+    /// Does a node start while one namespace has more ready than memory holds, and another little?
+    fn look_for_herd(&mut self) {
+        if self.options.herd == 0 {
+            return;
+        }
+        for shard in self.store.inner().dump().shards {
+            let mut ready = BTreeMap::new();
+            for row in shard.rows.values() {
+                if let Row::Run(run) = row
+                    && run.state == RunState::Ready
+                {
+                    *ready.entry(run.flow.namespace).or_insert(0) += 1;
+                }
+            }
+            let (most, least) = (ready.values().max(), ready.values().min());
+            if ready.len() > 1 && most > Some(&(2 * self.options.sizes.page)) && least < Some(&4) {
+                self.log.count(Event::RestartedWithHerd);
+            }
+        }
+    }
+
     pub fn kill_node(&mut self, node: usize) {
+        self.disturb();
         self.nodes[node].host = None;
         self.nodes[node].webhooks.clear();
         let down = Span::from_millis(self.rng.range(10, 9_000));
