@@ -208,12 +208,14 @@ impl FieldReader<'_> {
         if self.dialect == Dialect::Quartz && self.part != Part::Year {
             return Ok(last + (high - low + 1));
         }
-        let message = format!(
-            "{}: the range {first}-{last} runs backwards; write it as a list of two ranges, {first}-{},{}-{last}",
-            self.part.name(),
-            if self.part == Part::DayOfWeek { 6 } else { high },
-            low
-        );
+        let instead = match (self.part, first) {
+            // Both names of Sunday: from 7 the week begins anew at 0.
+            (Part::DayOfWeek, 7) => format!("write it with Sunday as 0: 0-{last}"),
+            (Part::DayOfWeek, _) => format!("write it as a list of two ranges, {first}-6,0-{last}"),
+            _ => format!("write it as a list of two ranges, {first}-{high},{low}-{last}"),
+        };
+        let name = self.part.name();
+        let message = format!("{name}: the range {first}-{last} runs backwards; {instead}");
         Err(ScheduleError::cron(start, message))
     }
 

@@ -18,8 +18,7 @@
 
 use crate::entry::Entry;
 use crate::limits::{
-    FLOW_FRONT, FLOW_LOW, FLOWS_MAX, LANE_SHARES, OLDEST_EVERY, PAGE, PAGE_SCARCE, PAGES_MAX,
-    READY_MAX,
+    FLOWS_MAX, LANE_SHARES, OLDEST_EVERY, PAGE_SCARCE, PAGES_MAX, READY_MAX, Sizes,
 };
 use model::{FlowKey, Lane, Namespace, RunId, Text, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -44,6 +43,7 @@ pub struct Flows {
     /// While the flows on disk have not all been listed, a flow that is new to memory may have
     /// older runs there.
     assume_more: bool,
+    sizes: Sizes,
     collect_at: usize,
 }
 
@@ -60,10 +60,10 @@ struct Flow {
 
 #[derive(Debug, Default)]
 struct PageUnderWay {
+    /// In order, at most a page of them: the first ones.
     arrived: Vec<Entry>,
-    /// The first place of those that did not fit. The page may lack them, so nothing behind this
-    /// is taken from it.
-    overflow: Option<(Time, RunId)>,
+    /// The first of those that did not fit: the front may not grow past it.
+    left_out: Option<(Time, RunId)>,
 }
 
 #[derive(Debug, Default)]
@@ -129,13 +129,17 @@ impl Flows {
         id
     }
 
+    pub fn set_sizes(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
+    }
+
     pub fn assume_more(&mut self, assume: bool) {
         self.assume_more = assume;
     }
 
     fn note_low(&mut self, id: FlowId) {
         let flow = self.flow(id);
-        if flow.more && flow.page.is_none() && flow.front.len() < FLOW_LOW {
+        if flow.more && flow.page.is_none() && flow.front.len() < self.sizes.flow_low {
             self.low.insert(id);
         }
     }
@@ -166,14 +170,27 @@ impl Flows {
         }
     }
 
+    /// Would `push` keep this run in memory?
+    pub fn keeps(&self, entry: &Entry) -> bool {
+        let flow = self.flow(entry.flow);
+        let full = flow.front.len() >= self.sizes.flow_front || self.resident >= READY_MAX;
+        let end = match flow.more {
+            true => flow.cursor,
+            false if full => flow.front.back().map(Entry::place),
+            false => return true,
+        };
+        end.is_some_and(|end| entry.place() <= end)
+    }
+
     /// A run became ready. False if it was left to the disk, where its row must say "ready".
     pub fn push(&mut self, entry: Entry) -> bool {
         let full = self.resident >= READY_MAX;
+        let sizes = self.sizes;
         let flow = self.flow_mut(entry.flow);
         let queue = (flow.key.namespace, flow.key.queue.clone());
         let place = entry.place();
         let in_front = flow.cursor.is_some_and(|cursor| place <= cursor);
-        if !flow.more && (flow.front.len() >= FLOW_FRONT || full) {
+        if !flow.more && (flow.front.len() >= sizes.flow_front || full) {
             // The first that does not fit: from here on this flow continues on disk.
             flow.more = true;
             flow.cursor = flow.front.back().map(Entry::place);
@@ -181,10 +198,11 @@ impl Flows {
         let in_front = in_front || flow.cursor.is_some_and(|cursor| place <= cursor);
         if flow.more && !in_front {
             if let Some(page) = &mut flow.page {
-                if page.arrived.len() < PAGE {
-                    page.arrived.push(entry);
-                } else {
-                    page.overflow = Some(page.overflow.map_or(place, |first| first.min(place)));
+                let at = page.arrived.partition_point(|other| other.place() < place);
+                page.arrived.insert(at, entry);
+                if page.arrived.len() > sizes.page {
+                    let out = page.arrived.pop().map(|entry| entry.place());
+                    page.left_out = page.left_out.min(out).or(out);
                 }
             }
             self.note_low(entry.flow);
@@ -200,15 +218,6 @@ impl Flows {
         let flow = self.flow_mut(id);
         let at = flow.front.partition_point(|other| other.place() < place);
         flow.front.get_mut(at).filter(|entry| entry.id == place.1)
-    }
-
-    /// The row of a run that was set aside beside a page was written since.
-    pub fn amend(&mut self, entry: Entry) {
-        let page = self.flow_mut(entry.flow).page.as_mut();
-        let arrived = page.and_then(|p| p.arrived.iter_mut().rev().find(|e| e.id == entry.id));
-        if let Some(arrived) = arrived {
-            *arrived = entry;
-        }
     }
 
     fn insert(&mut self, entry: Entry) {
@@ -347,8 +356,9 @@ impl Flows {
         while self.pages < PAGES_MAX
             && let Some(id) = self.low.pop_first()
         {
-            let scarce = self.resident + (self.pages + 1) * PAGE > READY_MAX / 2;
-            let (low, limit) = if scarce { (1, PAGE_SCARCE) } else { (FLOW_LOW, PAGE) };
+            let Sizes { page, flow_low, .. } = self.sizes;
+            let scarce = self.resident + (self.pages + 1) * page > READY_MAX / 2;
+            let (low, limit) = if scarce { (1, PAGE_SCARCE) } else { (flow_low, page) };
             let Some(Some(flow)) = self.flows.get_mut(id.0 as usize) else { continue };
             if flow.more && flow.page.is_none() && flow.front.len() < low {
                 flow.page = Some(PageUnderWay::default());
@@ -371,13 +381,13 @@ impl Flows {
     }
 
     /// A page arrived: `rows` in order, without those that were touched since it was asked for.
-    /// `complete` says that nothing lies behind it on disk; `places` are those of all the page's
-    /// rows, touched or not.
+    /// `complete` says that nothing lies behind it on disk; `last` is the place of the page's
+    /// last row, touched or not.
     pub fn merge(
         &mut self,
         id: FlowId,
         rows: Vec<Entry>,
-        places: Vec<(Time, RunId)>,
+        last: Option<(Time, RunId)>,
         complete: bool,
         forget_arrivals: bool,
     ) {
@@ -386,15 +396,12 @@ impl Flows {
         self.pages -= 1;
         let flow = self.flow_mut(id);
         let queue = (flow.key.namespace, flow.key.queue.clone());
-        let fits = |place| page.overflow.is_none_or(|first| place < first);
-        flow.cursor = match page.overflow {
-            // The last of the page that lies before what did not fit.
-            Some(_) => places.into_iter().rev().find(|place| fits(*place)).or(flow.cursor),
-            None => places.last().copied().or(flow.cursor),
-        };
-        flow.more = !complete || page.overflow.is_some();
-        let cursor = flow.cursor;
-        let more = flow.more;
+        let fits = |place: (Time, RunId)| page.left_out.is_none_or(|out| place < out);
+        // The last place that is known to have nothing unread before it.
+        let known = rows.iter().map(Entry::place).chain(last).filter(|place| fits(*place)).max();
+        flow.cursor = known.or(flow.cursor);
+        flow.more = !complete || page.left_out.is_some();
+        let (cursor, more) = (flow.cursor, flow.more);
         for entry in rows {
             if fits(entry.place()) {
                 self.insert(entry);

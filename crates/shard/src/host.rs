@@ -5,7 +5,7 @@
 use crate::batch::{Event, Output};
 use crate::clock::StoreClock;
 use crate::command::{Answer, Command, CommandId, Refused};
-use crate::limits::{NODE_TTL, ROUTE_WAIT};
+use crate::limits::{HEARD_MAX, NODE_TTL, ROUTE_WAIT, Sizes};
 use crate::ownership::Ownership;
 use crate::pipeline::CommitEnd;
 use crate::planted::Planted;
@@ -15,7 +15,7 @@ use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::read::{Page, Read};
 use model::row::Commit;
 use model::{Epoch, NodeId, ShardId, Span, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallId(pub u64);
@@ -61,6 +61,7 @@ pub enum Message {
         shard: ShardId,
         command: Command,
         wait: Span,
+        try_no: u32,
     },
     Answer {
         id: CommandId,
@@ -91,6 +92,7 @@ pub enum HostOutput {
 pub struct Host {
     node: NodeId,
     planted: Planted,
+    sizes: Sizes,
     clock: StoreClock,
     ownership: Ownership,
     shards: BTreeMap<ShardId, Shard>,
@@ -108,6 +110,9 @@ pub struct Host {
     /// Commands that came from other nodes: who asked, and how they call it.
     guests: BTreeMap<CommandId, (NodeId, CommandId)>,
     last_command: u64,
+    /// Forwards that were heard, oldest first: one that the network repeats is done once.
+    heard: BTreeSet<(NodeId, CommandId, u32)>,
+    heard_order: VecDeque<(NodeId, CommandId, u32)>,
 }
 
 /// A call under way.
@@ -129,6 +134,7 @@ struct Route {
     /// Local time until which an owner is looked for.
     patience: Time,
     sent_to: Option<NodeId>,
+    tries: u32,
 }
 
 impl Host {
@@ -136,6 +142,7 @@ impl Host {
         Host {
             node,
             planted,
+            sizes: Sizes::default(),
             clock: StoreClock::default(),
             ownership: Ownership::new(node, planted),
             shards: BTreeMap::new(),
@@ -150,7 +157,13 @@ impl Host {
             routes: BTreeMap::new(),
             guests: BTreeMap::new(),
             last_command: 1 << 62,
+            heard: BTreeSet::new(),
+            heard_order: VecDeque::new(),
         }
+    }
+
+    pub fn set_sizes(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
     }
 
     pub fn node(&self) -> NodeId {
@@ -190,7 +203,8 @@ impl Host {
     ) {
         let deadline = local.plus(wait);
         let patience = local.plus(ROUTE_WAIT).min(deadline);
-        self.routes.insert(id, Route { shard, command, deadline, patience, sent_to: None });
+        self.routes
+            .insert(id, Route { shard, command, deadline, patience, sent_to: None, tries: 0 });
         self.route(local, id);
         self.pump(local);
     }
@@ -227,7 +241,7 @@ impl Host {
 
     /// When `handle_tick` should be called next, in local time.
     pub fn next_tick(&self, local: Time) -> Time {
-        let mut next = self.ownership.next_renew();
+        let mut next = self.ownership.next_renew(local);
         if let Some(now) = self.now(local) {
             for shard in self.shards.values() {
                 if let Some(at) = shard.next_tick() {
@@ -276,11 +290,13 @@ impl Host {
             && owner != self.node
         {
             route.sent_to = Some(owner);
+            route.tries += 1;
             let message = Message::Forward {
                 id,
                 shard: route.shard,
                 command: route.command.clone(),
                 wait: route.deadline.since(local),
+                try_no: route.tries,
             };
             self.outputs.push_back(HostOutput::Send(owner, message));
             return;
@@ -302,7 +318,8 @@ impl Host {
 
     pub fn handle_message(&mut self, local: Time, from: NodeId, message: Message) {
         match message {
-            Message::Forward { id, shard, command, wait } => {
+            Message::Forward { id, try_no, .. } if !self.first_time((from, id, try_no)) => {}
+            Message::Forward { id, shard, command, wait, .. } => {
                 self.last_command += 1;
                 let mine = CommandId(self.last_command);
                 self.guests.insert(mine, (from, id));
@@ -348,6 +365,18 @@ impl Host {
             Message::Gave { .. } => self.renew_soon(local),
         }
         self.pump(local);
+    }
+
+    /// A router that asks again after a refusal counts its tries, so only a repetition by the
+    /// network has been heard before.
+    fn first_time(&mut self, forward: (NodeId, CommandId, u32)) -> bool {
+        if self.heard_order.len() >= HEARD_MAX
+            && let Some(oldest) = self.heard_order.pop_front()
+        {
+            self.heard.remove(&oldest);
+        }
+        self.heard_order.push_back(forward);
+        self.heard.insert(forward)
     }
 
     fn renew_soon(&mut self, local: Time) {
@@ -602,7 +631,8 @@ impl Host {
             match (self.shards.get_mut(&id), taken) {
                 (Some(shard), Some(taken)) => shard.handle_epoch(now, taken, &alive),
                 (None, Some(taken)) => {
-                    let shard = Shard::new(id, self.node, taken, &alive, now, self.planted);
+                    let mut shard = Shard::new(id, self.node, taken, &alive, now, self.planted);
+                    shard.set_sizes(self.sizes);
                     self.shards.insert(id, shard);
                     let event = Output::Event(Event::TookOver);
                     self.outputs.push_back(HostOutput::Shard(id, event));

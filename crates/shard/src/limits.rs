@@ -77,5 +77,32 @@ pub const RENEWALS_BEFORE_JUDGING: u32 = 2;
 pub const MOVES_AT_ONCE: usize = 32;
 /// A request for a shard that was not answered is repeated after this.
 pub const ASK_AGAIN: Span = Span::from_secs(2);
+/// Forwarded commands that a node remembers, to do a repeated one once.
+pub const HEARD_MAX: usize = 65_536;
 /// How long a forwarded command may wait for an owner.
 pub const ROUTE_WAIT: Span = Span::from_secs(2);
+
+/// The bounds that decide when memory gives way to the disk. The simulator makes them small, so
+/// that pages, spills and slices happen within a few runs; everybody else uses the defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    pub page: usize,
+    pub timer_max: usize,
+    pub flow_front: usize,
+    pub flow_low: usize,
+    pub slice: usize,
+    pub batch_changes: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes {
+            page: PAGE,
+            timer_max: TIMER_MAX,
+            flow_front: FLOW_FRONT,
+            flow_low: FLOW_LOW,
+            slice: SLICE,
+            batch_changes: BATCH_CHANGES,
+        }
+    }
+}

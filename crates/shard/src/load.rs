@@ -14,7 +14,7 @@
 
 use crate::batch::Event;
 use crate::flows::WantedPage;
-use crate::limits::{HORIZON, HORIZON_FIRST, HORIZON_LOW, PAGE, TIMER_MAX};
+use crate::limits::{HORIZON, HORIZON_FIRST, HORIZON_LOW};
 use crate::planted::Bug;
 use crate::rows::ReadId;
 use crate::shard::Shard;
@@ -126,11 +126,14 @@ impl Shard {
             let read = match self.loader.stage {
                 Stage::Leases => {
                     let after = self.leases.iter().last().map(|lease| lease.row.run);
-                    Some(Read::Leases { after, limit: PAGE })
+                    Some(Read::Leases { after, limit: self.sizes.page })
                 }
                 Stage::Holds => Some(Read::Holds),
                 Stage::Flows => Some(self.flows_read()),
-                Stage::Live if !self.loader.flows_listed && self.flows.room_for_flows() > PAGE => {
+                Stage::Live
+                    if !self.loader.flows_listed
+                        && self.flows.room_for_flows() > self.sizes.page =>
+                {
                     Some(self.flows_read())
                 }
                 Stage::Live => None,
@@ -146,17 +149,17 @@ impl Shard {
     }
 
     fn flows_read(&self) -> Read {
-        Read::Flows { after: self.loader.flows_after.clone(), limit: PAGE }
+        Read::Flows { after: self.loader.flows_after.clone(), limit: self.sizes.page }
     }
 
     fn raise_horizon(&mut self, now: Time) {
-        if self.timer.len() > TIMER_MAX {
+        if self.timer.len() > self.sizes.timer_max {
             self.lower_horizon();
             return;
         }
         let loader = &self.loader;
         let low = loader.complete_before <= now.plus(HORIZON_LOW);
-        if loader.raise.is_some() || !low || self.timer.len() > TIMER_MAX / 2 {
+        if loader.raise.is_some() || !low || self.timer.len() > self.sizes.timer_max / 2 {
             return;
         }
         let from = loader.complete_before;
@@ -188,14 +191,18 @@ impl Shard {
     }
 
     fn read_wheel(&mut self) {
-        let busy = self.timer.len() > TIMER_MAX / 2;
+        let busy = self.timer.len() > self.sizes.timer_max / 2;
         let durable = self.pipeline.durable();
         let Some(raise) = &self.loader.raise else { return };
         if raise.read.is_some() || durable < raise.gate || busy {
             return;
         }
-        let read =
-            Read::Due { from: raise.from, before: raise.before, after: raise.cursor, limit: PAGE };
+        let read = Read::Due {
+            from: raise.from,
+            before: raise.before,
+            after: raise.cursor,
+            limit: self.sizes.page,
+        };
         let id = self.read(read);
         if let Some(raise) = &mut self.loader.raise {
             raise.read = Some(id);
@@ -267,14 +274,14 @@ impl Shard {
         let Page::Rows(rows) = page else { return };
         for (key, row) in keys.into_iter().zip(rows) {
             self.read_once.push(key.clone());
-            self.rows.keep(key, row);
+            self.rows.read(key, row);
         }
     }
 
     fn stage_read(&mut self, now: Time, page: Page) {
         match page {
             Page::Leases(leases) => {
-                let more = leases.len() >= PAGE;
+                let more = leases.len() >= self.sizes.page;
                 for (lease, run) in leases {
                     let entry = self.entry_of(&run);
                     let dead = match lease.holder {
@@ -300,7 +307,7 @@ impl Shard {
             }
             Page::Flows(flows) => {
                 self.loader.flows_after = flows.last().cloned().or(self.loader.flows_after.take());
-                if flows.len() < PAGE {
+                if flows.len() < self.sizes.page {
                     self.loader.flows_listed = true;
                 }
                 for flow in &flows {
@@ -364,7 +371,7 @@ impl Shard {
     fn merge_flow(&mut self, page: FlowPage, answer: Page) {
         let Page::Runs(rows) = answer else { return };
         let complete = rows.len() < page.wanted.limit;
-        let places = rows.iter().map(|row| (row.due, row.id)).collect();
+        let last = rows.last().map(|row| (row.due, row.id));
         self.event(Event::PageMerged);
         if self.touched.any(page.since) {
             self.event(Event::PageWhileTouched);
@@ -378,6 +385,6 @@ impl Shard {
         }
         self.touched.end(page.since);
         let forget = self.planted.is(Bug::FlowForgetsArrival);
-        self.flows.merge(page.wanted.flow, entries, places, complete, forget);
+        self.flows.merge(page.wanted.flow, entries, last, complete, forget);
     }
 }

@@ -58,13 +58,15 @@ impl Ownership {
         }
     }
 
-    pub fn next_renew(&self) -> Time {
-        self.next_renew
+    pub fn next_renew(&self, local: Time) -> Time {
+        self.next_renew.min(local.plus(NODE_RENEW))
     }
 
     /// Is it time to renew? Local time, because the store's may be what is missing.
     pub fn poll_renew(&mut self, local: Time) -> Option<Renew> {
-        if local < self.next_renew {
+        // Further away than a renewal can be: the local clock ran wild and came back.
+        let lost = self.next_renew.since(local) > NODE_RENEW;
+        if local < self.next_renew && !lost {
             return None;
         }
         self.next_renew = local.plus(NODE_RENEW);

@@ -147,7 +147,9 @@ impl Shard {
             return None;
         }
         if let Some(sent) = &mut self.pipeline.sent {
-            if sent.resend.is_none_or(|at| at > now) {
+            // Further away than a pause can be: the clock ran wild and came back.
+            let wait = |at: Time| at > now && at.since(now) <= RESEND_MAX;
+            if sent.resend.is_none_or(wait) {
                 return None;
             }
             sent.resend = None;
@@ -424,6 +426,7 @@ impl Shard {
             self.waiters.drain().into_iter().map(|(caller, claim)| (caller, Command::Claim(claim))),
         );
         self.flows = Default::default();
+        self.flows.set_sizes(self.sizes);
         self.timer = Default::default();
         self.leases = Default::default();
         self.rows = crate::rows::Rows::new(self.planted);
@@ -439,7 +442,9 @@ impl Shard {
         self.touched = Default::default();
         self.read_once.clear();
         self.counter = 0;
-        self.pipeline = Pipeline::new(seq);
+        // A shard that was promised to another node still is.
+        let draining = self.pipeline.draining;
+        self.pipeline = Pipeline { draining, ..Pipeline::new(seq) };
     }
 
     /// This node does not own the shard any more. Callers whose command was not sent, or was

@@ -109,11 +109,7 @@ impl Rows {
             for (index, change) in batch.changes.iter().enumerate() {
                 if self.overlay.get(&change.key) == Some((batch.seq, index)) {
                     self.overlay.remove(&change.key);
-                    // A read that was answered meanwhile may have brought the row as it was before
-                    // and its decision comes after this: what the batch wrote is the truth.
-                    let useful =
-                        matches!(change.key, Key::Job(_) | Key::Spec(..)) && change.row.is_some();
-                    if useful || self.cache.contains_key(&change.key) {
+                    if matches!(change.key, Key::Job(_) | Key::Spec(..)) && change.row.is_some() {
                         self.keep(change.key.clone(), change.row.clone());
                     }
                 }
@@ -121,8 +117,14 @@ impl Rows {
         }
     }
 
-    /// A read brought this row.
-    pub fn keep(&mut self, key: Key, row: Option<Row>) {
+    /// A read brought this row. What a batch changed meanwhile is newer than what was read.
+    pub fn read(&mut self, key: Key, row: Option<Row>) {
+        if self.overlay.get(&key).is_none() || self.planted.is(Bug::ForgetOverlay) {
+            self.keep(key, row);
+        }
+    }
+
+    fn keep(&mut self, key: Key, row: Option<Row>) {
         if self.cache.len() >= CACHE_MAX {
             // What is dropped here is read again when it is needed; which half goes does not
             // matter for correctness, and ids are time-ordered, so the older jobs go first.

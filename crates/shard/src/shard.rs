@@ -15,7 +15,7 @@ use crate::entry::{Entry, Policies};
 use crate::flows::{FlowId, Flows};
 use crate::inbox::Inbox;
 use crate::leases::Leases;
-use crate::limits::{BATCH_CHANGES, RESCUE_AGAIN, SLICE};
+use crate::limits::{RESCUE_AGAIN, Sizes};
 use crate::load::Loader;
 use crate::pipeline::Pipeline;
 use crate::planted::{Bug, Planted};
@@ -68,6 +68,7 @@ pub struct Shard {
     pub(crate) node: NodeId,
     pub(crate) epoch: Epoch,
     pub(crate) planted: Planted,
+    pub(crate) sizes: Sizes,
     pub(crate) counter: u32,
 
     pub(crate) flows: Flows,
@@ -97,7 +98,7 @@ pub struct Shard {
     pub(crate) outstanding: BTreeMap<ReadId, Read>,
     pub(crate) retry_reads: Vec<(Time, ReadId)>,
     /// Backlogs that wait to learn what became of their instants.
-    pub(crate) outcome_reads: BTreeMap<ReadId, BacklogId>,
+    pub(crate) outcome_reads: BTreeMap<ReadId, (BacklogId, usize)>,
     pub(crate) outcomes: BTreeMap<BacklogId, (Time, Vec<Outcome>)>,
     pub(crate) sweeps: BTreeMap<JobId, Sweep>,
     /// Keys read for the decisions of this pass.
@@ -124,6 +125,7 @@ impl Shard {
             node,
             epoch: taken.epoch,
             planted,
+            sizes: Sizes::default(),
             counter: 0,
             flows: Flows::default(),
             timer: Timer::default(),
@@ -157,6 +159,12 @@ impl Shard {
         };
         shard.begin_load(taken, alive, now);
         shard
+    }
+
+    /// Other bounds than the defaults; before anything else is asked of it.
+    pub fn set_sizes(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
+        self.flows.set_sizes(sizes);
     }
 
     pub fn id(&self) -> ShardId {
@@ -199,9 +207,11 @@ impl Shard {
 
     /// When `handle_tick` should be called next.
     pub fn next_tick(&self) -> Option<Time> {
+        // What is due does not wake a shard that has no room for it: the end of a commit does.
+        let decides = self.has_room() && !self.pipeline.draining && !self.pipeline.is_broken();
         [
-            self.timer.next(),
-            self.leases.next_end(),
+            self.timer.next().filter(|_| decides),
+            self.leases.next_end().filter(|_| decides),
             self.waiters.next_end(),
             self.loader.next_raise(),
             self.pipeline.next_send(),
@@ -282,12 +292,12 @@ impl Shard {
 
     /// May another decision join the batch being built?
     fn has_room(&self) -> bool {
-        self.pipeline.building.changes.len() < BATCH_CHANGES
+        self.pipeline.building.changes.len() < self.sizes.batch_changes
             && self.pipeline.has_room_for_commands()
     }
 
     fn due_slice(&mut self, now: Time) {
-        for _ in 0..SLICE {
+        for _ in 0..self.sizes.slice {
             if !self.has_room() {
                 break;
             }
@@ -297,7 +307,7 @@ impl Shard {
     }
 
     fn rescues(&mut self, now: Time) {
-        for (run, token) in self.leases.ended(now, SLICE) {
+        for (run, token) in self.leases.ended(now, self.sizes.slice) {
             if !self.has_room() {
                 break;
             }

@@ -1,2 +1,15 @@
+//! The whole cluster in one process, from one seed. See `world.rs` for how a story goes.
+
+pub mod calls;
+pub mod checker;
+mod clock;
+mod event;
+mod executor;
+mod faults;
 pub mod log;
+pub mod options;
 pub mod rng;
+pub mod run;
+mod worker;
+mod workload;
+pub mod world;

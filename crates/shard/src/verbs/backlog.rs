@@ -3,7 +3,7 @@
 //! runs with ids of their own, and may leave out instants that ran or succeeded.
 
 use crate::batch::Event;
-use crate::limits::{BACKLOG_SLICE, PAGE};
+use crate::limits::BACKLOG_SLICE;
 use crate::planted::Bug;
 use crate::shard::{Decision, Shard};
 use crate::timer::Timed;
@@ -62,7 +62,7 @@ impl Shard {
         if job.active.is_some() {
             self.event(Event::BacklogBesideFresh);
         }
-        let (mut made, mut examined) = (0, 0);
+        let (before, mut made, mut examined) = (row.cursor, 0, 0);
         while made < slice && examined < EXAMINED_MAX {
             examined += 1;
             let Some(nominal) = schedule.next(row.cursor).filter(|at| *at <= row.until) else {
@@ -70,6 +70,10 @@ impl Shard {
                 break;
             };
             if nominal > known_until {
+                // Nothing of the schedule lies in what was read: the next page begins behind it.
+                if row.cursor == before {
+                    row.cursor = known_until;
+                }
                 break;
             }
             row.cursor = nominal;
@@ -142,22 +146,18 @@ impl Shard {
 
     /// What became of the next instants must be read before it can be said which are missing.
     fn ask_outcomes(&mut self, row: &BacklogRow, slice: usize) {
-        if self.outcome_reads.values().any(|id| *id == row.id) {
+        if self.outcome_reads.values().any(|(id, _)| *id == row.id) {
             return;
         }
-        let read = Read::Outcomes {
-            job: row.id.job,
-            after: row.cursor,
-            until: row.until,
-            limit: PAGE.max(slice),
-        };
-        let id = self.read(read);
-        self.outcome_reads.insert(id, row.id);
+        let limit = self.sizes.page.max(slice);
+        let (job, after, until) = (row.id.job, row.cursor, row.until);
+        let id = self.read(Read::Outcomes { job, after, until, limit });
+        self.outcome_reads.insert(id, (row.id, limit));
     }
 
-    pub(crate) fn outcomes_read(&mut self, now: Time, id: BacklogId, page: Page) {
+    pub(crate) fn outcomes_read(&mut self, now: Time, (id, limit): (BacklogId, usize), page: Page) {
         let Page::Outcomes(outcomes) = page else { return };
-        let full = outcomes.len() >= PAGE;
+        let full = outcomes.len() >= limit;
         let until = match outcomes.last() {
             Some(last) if full => last.nominal,
             _ => Time::MAX,

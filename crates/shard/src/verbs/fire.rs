@@ -18,15 +18,16 @@ impl Shard {
             self.wait_for(entry.due, crate::timer::Timed::Run(entry));
             return;
         }
-        // Its row is written only if no claimer takes it in this very batch (`patch_ready`); a
-        // run that the flow leaves to the disk must say "ready" there, or no page would find it.
-        let mut ready = entry;
-        if self.flows.push(ready) {
+        // Its row is written only if no claimer takes it in this very batch (`patch_ready`). A run
+        // that the flow leaves to the disk must say "ready" there first, or no page would find it.
+        if self.flows.keeps(&entry) {
+            self.flows.push(entry);
             self.unpatched.push((entry.flow, entry.place()));
         } else {
+            let mut ready = entry;
             ready.state = RunState::Ready;
             self.put_run(&mut ready);
-            self.flows.amend(ready);
+            self.flows.push(ready);
             self.event(crate::batch::Event::Spilled);
         }
         self.touch(model::read::WheelKey::Run(entry.id));

@@ -2,7 +2,6 @@
 //! are. The job's row says that a sweep is due, so a crash in the middle does not end it: the next
 //! owner begins again at the first run.
 
-use crate::limits::PAGE;
 use crate::rows::ReadId;
 use crate::shard::{Decision, Shard};
 use crate::timer::Timed;
@@ -32,7 +31,6 @@ impl Shard {
         if !job.sweep {
             return Ok(());
         }
-        let gate = self.pipeline.gate();
         let (rows, since, after) = match self.sweeps.remove(&job.id) {
             Some(Sweep { state: SweepState::Read(rows), since, after }) => (rows, since, after),
             Some(under_way) => {
@@ -40,11 +38,11 @@ impl Shard {
                 return Ok(());
             }
             None => {
-                self.sweep_on(job.id, gate, None);
+                self.sweep_on(job.id, None);
                 return Ok(());
             }
         };
-        let more = rows.len() >= PAGE;
+        let more = rows.len() >= self.sizes.page;
         let last = rows.last().map(|row| row.id).or(after);
         let (old, rows): (Vec<RunRow>, Vec<RunRow>) =
             rows.into_iter().partition(|row| self.touched.is_touched(WheelKey::Run(row.id), since));
@@ -52,11 +50,9 @@ impl Shard {
         for row in &rows {
             self.cancel_of_job(now, &mut job, row);
         }
-        let gate = self.pipeline.gate();
-        if !old.is_empty() {
-            self.sweep_on(job.id, gate, after);
-        } else if more {
-            self.sweep_on(job.id, gate, last);
+        if !old.is_empty() || more {
+            // After the changes above, so that the next page is read when they are durable.
+            self.sweep_on(job.id, if old.is_empty() { last } else { after });
         } else {
             job.sweep = false;
         }
@@ -65,9 +61,10 @@ impl Shard {
         Ok(())
     }
 
-    fn sweep_on(&mut self, job: JobId, gate: u64, after: Option<RunId>) {
+    fn sweep_on(&mut self, job: JobId, after: Option<RunId>) {
         let since = self.touched.begin();
-        self.sweeps.insert(job, Sweep { after, state: SweepState::Gated(gate), since });
+        let state = SweepState::Gated(self.pipeline.gate());
+        self.sweeps.insert(job, Sweep { after, state, since });
     }
 
     /// The job is gone, and with it what was to be swept.
@@ -86,7 +83,7 @@ impl Shard {
             .map(|(job, sweep)| (*job, sweep.after))
             .collect();
         for (job, after) in ready {
-            let id = self.read(Read::RunsOf { job, after, limit: PAGE });
+            let id = self.read(Read::RunsOf { job, after, limit: self.sizes.page });
             if let Some(sweep) = self.sweeps.get_mut(&job) {
                 sweep.state = SweepState::Reading(id);
             }

@@ -1,0 +1,30 @@
+# The command a person types is the command CI runs.
+.PHONY: run test check differential tools
+
+# What exists today: the calendar and `duly schedule preview`. There is no server yet.
+run:
+	cargo build --release
+	@echo
+	@echo 'There is no server yet. What exists: duly schedule preview, for example'
+	@echo
+	@echo '  $$ duly schedule preview --cron "30 2 * * *" --timezone Europe/Berlin --count 5'
+	@cargo run --quiet --release -p duly -- schedule preview \
+	    --cron "30 2 * * *" --timezone Europe/Berlin --count 5
+
+# Everything. Each step that a file of its own describes runs when that file exists.
+test: tools check
+	cargo test --workspace
+	scripts/differential.sh
+	@if [ -x scripts/fuzz.sh ]; then scripts/fuzz.sh 60; fi
+	@if [ -x scripts/check-instructions.sh ]; then scripts/check-instructions.sh; fi
+
+check:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+differential: tools
+	scripts/differential.sh
+
+# Installs what the tests need; quiet when it is there.
+tools:
+	@scripts/setup-tools.sh

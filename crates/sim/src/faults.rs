@@ -1,0 +1,143 @@
+//! What goes wrong, and how it ends.
+
+use crate::event::Happens;
+use crate::world::World;
+use model::Span;
+use shard::{Event, StoreCall};
+use store::faulty::{Call, Fault};
+use store::memory::Incarnation;
+use store::{Refusal, Store};
+
+/// Ten years.
+const WILD: Span = Span::from_secs(10 * 365 * 86_400);
+
+impl World {
+    pub(crate) fn fault_step(&mut self) {
+        if self.healed {
+            return;
+        }
+        let options = self.options.clone();
+        let node = self.rng.below(self.nodes.len() as u64) as usize;
+        let chance = |world: &mut World, per_mille: u64| world.rng.per_mille(per_mille);
+        if chance(self, options.kill) {
+            self.kill_node(node);
+        }
+        if chance(self, options.freeze) {
+            let span = Span::from_millis(self.rng.range(100, 12_000));
+            self.nodes[node].frozen_until = self.now.plus(span);
+        }
+        if chance(self, options.partition) {
+            let until = self.now.plus(Span::from_millis(self.rng.range(100, 12_000)));
+            match self.rng.below(3) {
+                0 => self.nodes[node].cut_store = until,
+                1 => self.nodes[node].cut_peers = until,
+                _ => self.nodes[node].cut_callers = until,
+            }
+        }
+        if chance(self, options.stall) && self.now >= self.stalled_until {
+            let longest = if options.long_stall { 10_000 } else { 2_000 };
+            self.stalled_until = self.now.plus(Span::from_millis(self.rng.range(50, longest)));
+        }
+        if chance(self, options.outage) {
+            self.outage();
+        }
+        if chance(self, options.wild_clock) {
+            let until = self.now.plus(Span::from_millis(self.rng.range(1, 3_000)));
+            let off = match self.rng.below(4) {
+                0 => WILD,
+                1 => Span::from_micros(-WILD.micros()),
+                2 => Span::from_secs(self.rng.range(1, 3_600)),
+                _ => Span::from_secs(-self.rng.range(1, 3_600)),
+            };
+            self.nodes[node].clock.run_wild(until, off);
+        }
+        if chance(self, options.full) {
+            let on = self.rng.per_mille(500);
+            self.store.set_full(on);
+        }
+        if chance(self, options.read_only) {
+            let on = self.rng.per_mille(400);
+            self.store.set_read_only(on);
+        }
+        if chance(self, options.tail_loss) {
+            self.tail_loss();
+        }
+        let every = self.options.fault_every;
+        self.after(every, Happens::Fault);
+    }
+
+    /// All nodes are away for longer than a minute: occurrences are missed.
+    fn outage(&mut self) {
+        let span = Span::from_millis(self.rng.range(5_000, 240_000));
+        for node in 0..self.nodes.len() {
+            self.nodes[node].host = None;
+            self.nodes[node].webhooks.clear();
+            let more = Span::from_millis(self.rng.range(0, 2_000));
+            self.after(span.plus(more), Happens::NodeStarts { node });
+        }
+    }
+
+    fn tail_loss(&mut self) {
+        if self.rng.per_mille(600) {
+            self.store.inner().mark_replicated();
+            return;
+        }
+        let incarnation =
+            if self.rng.per_mille(500) { Incarnation::Next } else { Incarnation::Same };
+        if self.store.inner().lose_tail(incarnation) > 0 {
+            self.log.tail_lost.push(self.now);
+        }
+        self.store.inner().mark_replicated();
+    }
+
+    /// Faults of single calls.
+    pub(crate) fn maybe_fail(&mut self, call: &StoreCall) {
+        if self.healed {
+            return;
+        }
+        let kind = match call {
+            StoreCall::Commit(_) => Call::Commit,
+            StoreCall::Read(_) => Call::Read,
+            StoreCall::Renew(_) => Call::Renew,
+            StoreCall::Take(_) => Call::Take,
+            StoreCall::Give(_) => Call::Give,
+        };
+        let fault = if self.rng.per_mille(self.options.unknown_before) {
+            Fault::UnknownBefore
+        } else if self.rng.per_mille(self.options.unknown_after) {
+            Fault::UnknownAfter
+        } else if self.rng.per_mille(self.options.refuse) {
+            Fault::Refuse(Refusal::Time)
+        } else {
+            return;
+        };
+        self.store.inject(kind, fault);
+    }
+
+    /// Everything that is broken is mended; nothing breaks any more.
+    pub fn heal(&mut self) {
+        self.healed = true;
+        self.store.heal();
+        if self.options.poison {
+            self.store.poison(crate::workload::is_poison);
+        }
+        self.stalled_until = self.now;
+        let _ = self.store.rotate();
+        for node in 0..self.nodes.len() {
+            let sim = &mut self.nodes[node];
+            sim.frozen_until = self.now;
+            sim.cut_store = self.now;
+            sim.cut_peers = self.now;
+            sim.cut_callers = self.now;
+            sim.clock.heal();
+            self.start_node(node);
+        }
+        for worker in &mut self.workers {
+            worker.frozen_until = self.now;
+        }
+        // What a stall must not do is seen at its end: owners are as they were.
+        if self.options.long_stall && self.options.stall > 0 {
+            self.log.count(Event::StalledNobodyTook);
+        }
+    }
+}

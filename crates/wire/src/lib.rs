@@ -1,0 +1,14 @@
+//! How duly speaks to the outside: the JSON shapes of its answers, and durations and timestamps as
+//! text. The command line, the HTTP interface and the clients read and write the same words, so
+//! the rules for them live here once.
+//!
+//! This crate knows no other crate of the project: plain numbers come in and go out (instants and
+//! lengths are i64 microseconds), and it neither checks schedules nor reads a clock.
+
+pub mod duration;
+pub mod preview;
+pub mod text;
+pub mod timestamp;
+
+pub use preview::{DstDate, DstKind, Instant, Preview};
+pub use text::TextError;

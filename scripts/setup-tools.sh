@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Installs what the tests need and the workspace does not build itself: the independent cron and
+# calendar implementations that ours is compared with. Says nothing when everything is there.
+#
+# Everything lands in target/tools, except system packages. Versions are pinned: a new release of
+# a peer must show up as a change in this file and not as a test that fails overnight.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+CRONSIM=2.8
+# The release of the time zone database that the bundled one in Cargo.lock carries (2026e). Peers
+# must read the same zones, or every difference between two releases looks like our bug.
+TZDATA=2026.5
+CRONER=11.0.0
+
+tools=target/tools
+mkdir -p "$tools"
+
+say() { printf 'setup-tools: %s\n' "$*" >&2; }
+
+need_package() { # command, package
+    command -v "$1" >/dev/null 2>&1 && return
+    say "installing the system package $2 (for $1)"
+    local sudo=""
+    [ "$(id -u)" = 0 ] || sudo="sudo"
+    $sudo apt-get update -qq
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null
+}
+
+need_package python3 python3
+need_package node nodejs
+need_package npm npm
+need_package systemd-analyze systemd
+need_package valgrind valgrind
+
+stamp="$tools/venv/.installed-cronsim-$CRONSIM-tzdata-$TZDATA"
+if [ ! -e "$stamp" ]; then
+    say "installing cronsim $CRONSIM and tzdata $TZDATA into $tools/venv"
+    if ! python3 -m venv "$tools/venv" 2>/dev/null; then
+        need_package "python3-venv is never a command" python3-venv
+        python3 -m venv "$tools/venv"
+    fi
+    "$tools/venv/bin/pip" install --quiet --disable-pip-version-check \
+        "cronsim==$CRONSIM" "tzdata==$TZDATA"
+    rm -f "$tools/venv"/.installed-*
+    touch "$stamp"
+fi
+
+stamp="$tools/node/.installed-croner-$CRONER"
+if [ ! -e "$stamp" ]; then
+    say "installing croner $CRONER into $tools/node"
+    mkdir -p "$tools/node"
+    # A package file of its own keeps npm from looking for one further up.
+    printf '{"private":true,"type":"module"}\n' >"$tools/node/package.json"
+    npm install --prefix "$tools/node" --no-fund --no-audit --loglevel=error "croner@$CRONER" >/dev/null
+    rm -f "$tools/node"/.installed-*
+    touch "$stamp"
+fi
