@@ -62,8 +62,9 @@ struct Flow {
 struct PageUnderWay {
     /// In order, at most a page of them: the first ones.
     arrived: Vec<Entry>,
-    /// The first of those that did not fit: the front may not grow past it.
-    left_out: Option<(Time, RunId)>,
+    /// The first place of those that did not fit. The page may lack them, so nothing behind this
+    /// is taken from it.
+    overflow: Option<(Time, RunId)>,
 }
 
 #[derive(Debug, Default)]
@@ -202,7 +203,7 @@ impl Flows {
                 page.arrived.insert(at, entry);
                 if page.arrived.len() > sizes.page {
                     let out = page.arrived.pop().map(|entry| entry.place());
-                    page.left_out = page.left_out.min(out).or(out);
+                    page.overflow = page.overflow.min(out).or(out);
                 }
             }
             self.note_low(entry.flow);
@@ -224,7 +225,7 @@ impl Flows {
         let flow = self.flow_mut(entry.flow);
         let place = entry.place();
         let at = match flow.front.back() {
-            Some(last) if last.place() > place => {
+            Some(last) if last.place() >= place => {
                 flow.front.partition_point(|other| other.place() < place)
             }
             _ => flow.front.len(),
@@ -381,13 +382,13 @@ impl Flows {
     }
 
     /// A page arrived: `rows` in order, without those that were touched since it was asked for.
-    /// `complete` says that nothing lies behind it on disk; `last` is the place of the page's
-    /// last row, touched or not.
+    /// `complete` says that nothing lies behind it on disk; `places` are those of all the page's
+    /// rows, touched or not.
     pub fn merge(
         &mut self,
         id: FlowId,
         rows: Vec<Entry>,
-        last: Option<(Time, RunId)>,
+        places: Vec<(Time, RunId)>,
         complete: bool,
         forget_arrivals: bool,
     ) {
@@ -396,12 +397,15 @@ impl Flows {
         self.pages -= 1;
         let flow = self.flow_mut(id);
         let queue = (flow.key.namespace, flow.key.queue.clone());
-        let fits = |place: (Time, RunId)| page.left_out.is_none_or(|out| place < out);
-        // The last place that is known to have nothing unread before it.
-        let known = rows.iter().map(Entry::place).chain(last).filter(|place| fits(*place)).max();
-        flow.cursor = known.or(flow.cursor);
-        flow.more = !complete || page.left_out.is_some();
-        let (cursor, more) = (flow.cursor, flow.more);
+        let fits = |place| page.overflow.is_none_or(|first| place < first);
+        flow.cursor = match page.overflow {
+            // The last of the page that lies before what did not fit.
+            Some(_) => places.into_iter().rev().find(|place| fits(*place)).or(flow.cursor),
+            None => places.last().copied().or(flow.cursor),
+        };
+        flow.more = !complete || page.overflow.is_some();
+        let cursor = flow.cursor;
+        let more = flow.more;
         for entry in rows {
             if fits(entry.place()) {
                 self.insert(entry);

@@ -5,7 +5,7 @@
 use crate::batch::{Event, Output};
 use crate::clock::StoreClock;
 use crate::command::{Answer, Command, CommandId, Refused};
-use crate::limits::{HEARD_MAX, NODE_TTL, ROUTE_WAIT, Sizes};
+use crate::limits::{HEARD_MAX, NODE_TTL, ROUTE_AGAIN, ROUTE_WAIT, Sizes};
 use crate::ownership::Ownership;
 use crate::pipeline::CommitEnd;
 use crate::planted::Planted;
@@ -56,29 +56,15 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// A command for a shard that the receiver owns.
-    Forward {
-        id: CommandId,
-        shard: ShardId,
-        command: Command,
-        wait: Span,
-        try_no: u32,
-    },
-    Answer {
-        id: CommandId,
-        answer: Answer,
-    },
+    Forward { id: CommandId, shard: ShardId, command: Command, wait: Span, try_no: u32 },
+    /// The answer to one try; an earlier try's answer that the network repeats is void.
+    Answer { id: CommandId, answer: Answer, try_no: u32 },
     /// The caller of a forwarded command hung up.
-    Gone {
-        id: CommandId,
-    },
+    Gone { id: CommandId },
     /// "This shard should be mine."
-    Ask {
-        shard: ShardId,
-    },
+    Ask { shard: ShardId },
     /// "It is yours now."
-    Gave {
-        shard: ShardId,
-    },
+    Gave { shard: ShardId },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -108,7 +94,7 @@ pub struct Host {
     outputs: VecDeque<HostOutput>,
     routes: BTreeMap<CommandId, Route>,
     /// Commands that came from other nodes: who asked, and how they call it.
-    guests: BTreeMap<CommandId, (NodeId, CommandId)>,
+    guests: BTreeMap<CommandId, (NodeId, CommandId, u32)>,
     last_command: u64,
     /// Forwards that were heard, oldest first: one that the network repeats is done once.
     heard: BTreeSet<(NodeId, CommandId, u32)>,
@@ -135,6 +121,15 @@ struct Route {
     patience: Time,
     sent_to: Option<NodeId>,
     tries: u32,
+    /// Not to be tried before this: an owner that has just refused refuses again.
+    again_at: Time,
+}
+
+impl Route {
+    fn look_again(&mut self, local: Time) {
+        self.sent_to = None;
+        self.again_at = local.plus(ROUTE_AGAIN);
+    }
 }
 
 impl Host {
@@ -203,8 +198,18 @@ impl Host {
     ) {
         let deadline = local.plus(wait);
         let patience = local.plus(ROUTE_WAIT).min(deadline);
-        self.routes
-            .insert(id, Route { shard, command, deadline, patience, sent_to: None, tries: 0 });
+        self.routes.insert(
+            id,
+            Route {
+                shard,
+                command,
+                deadline,
+                patience,
+                sent_to: None,
+                tries: 0,
+                again_at: Time::MIN,
+            },
+        );
         self.route(local, id);
         self.pump(local);
     }
@@ -251,7 +256,7 @@ impl Host {
         }
         for route in self.routes.values() {
             next = next.min(if route.sent_to.is_none() {
-                local.plus(Span::from_millis(100))
+                local.plus(ROUTE_AGAIN)
             } else {
                 route.deadline
             });
@@ -275,6 +280,11 @@ impl Host {
                 // No answer came: it may have been done.
                 self.answer(id, Answer::Refused(Refused::Unknown));
             }
+            return;
+        }
+        // Further away than a pause can be: the local clock ran wild and came back.
+        let pause = route.again_at.since(local);
+        if pause > Span::ZERO && pause <= ROUTE_AGAIN {
             return;
         }
         if let (Some(shard), Some(now)) = (self.shards.get_mut(&route.shard), now)
@@ -307,8 +317,8 @@ impl Host {
     }
 
     fn answer(&mut self, id: CommandId, answer: Answer) {
-        if let Some((node, theirs)) = self.guests.remove(&id) {
-            let message = Message::Answer { id: theirs, answer };
+        if let Some((node, theirs, try_no)) = self.guests.remove(&id) {
+            let message = Message::Answer { id: theirs, answer, try_no };
             self.outputs.push_back(HostOutput::Send(node, message));
         } else if let Some(route) = self.routes.remove(&id) {
             let output = Output::Reply(id, answer);
@@ -319,10 +329,10 @@ impl Host {
     pub fn handle_message(&mut self, local: Time, from: NodeId, message: Message) {
         match message {
             Message::Forward { id, try_no, .. } if !self.first_time((from, id, try_no)) => {}
-            Message::Forward { id, shard, command, wait, .. } => {
+            Message::Forward { id, shard, command, wait, try_no } => {
                 self.last_command += 1;
                 let mine = CommandId(self.last_command);
-                self.guests.insert(mine, (from, id));
+                self.guests.insert(mine, (from, id, try_no));
                 let now = self.now(local);
                 let giving = self.giving.contains_key(&shard);
                 match (self.shards.get_mut(&shard), now) {
@@ -333,11 +343,11 @@ impl Host {
                     _ => self.answer(mine, Answer::Refused(Refused::NotOwner)),
                 }
             }
-            Message::Answer { id, answer } => {
+            Message::Answer { id, answer, try_no } => {
                 let refused = answer == Answer::Refused(Refused::NotOwner);
-                match self.routes.get_mut(&id) {
+                match self.routes.get_mut(&id).filter(|route| route.tries == try_no) {
                     // A definite refusal: the shard has moved. Look for its owner again.
-                    Some(route) if refused && route.patience > local => route.sent_to = None,
+                    Some(route) if refused && route.patience > local => route.look_again(local),
                     Some(_) => self.answer(id, answer),
                     None => {}
                 }
@@ -346,7 +356,7 @@ impl Host {
                 let mine: Vec<CommandId> = self
                     .guests
                     .iter()
-                    .filter(|(_, guest)| **guest == (from, id))
+                    .filter(|(_, guest)| (guest.0, guest.1) == (from, id))
                     .map(|(mine, _)| *mine)
                     .collect();
                 for mine in mine {
@@ -363,6 +373,20 @@ impl Host {
                 }
             }
             Message::Gave { .. } => self.renew_soon(local),
+        }
+        self.pump(local);
+    }
+
+    /// A message could not be handed over at all (nobody listens there): it was not heard.
+    pub fn handle_bounce(&mut self, local: Time, message: &Message) {
+        if let Message::Forward { id, try_no, .. } = message
+            && let Some(route) = self.routes.get_mut(id).filter(|route| route.tries == *try_no)
+        {
+            if route.patience > local {
+                route.look_again(local);
+            } else {
+                self.answer(*id, Answer::Refused(Refused::NotOwner));
+            }
         }
         self.pump(local);
     }
@@ -417,18 +441,18 @@ impl Host {
             }
         }
         for (shard, output) in outputs {
-            self.output(shard, output);
+            self.output(local, shard, output);
         }
     }
 
-    fn output(&mut self, shard: ShardId, output: Output) {
+    fn output(&mut self, local: Time, shard: ShardId, output: Output) {
         match output {
             Output::Reply(id, Answer::Refused(Refused::NotOwner))
                 if self.routes.contains_key(&id) =>
             {
                 // The shard was closed under it: its new owner is found by the next tick.
                 if let Some(route) = self.routes.get_mut(&id) {
-                    route.sent_to = None;
+                    route.look_again(local);
                 }
             }
             Output::Reply(id, answer) => self.answer(id, answer),
@@ -471,7 +495,7 @@ impl Host {
         }
         let fenced: Vec<ShardId> =
             self.shards.values().filter(|s| s.is_fenced()).map(Shard::id).collect();
-        fenced.into_iter().for_each(|id| self.close(id));
+        fenced.into_iter().for_each(|id| self.close(local, id));
         let mut takes = std::mem::take(&mut self.pending_takes);
         takes.retain(|take| !self.shards.contains_key(&take.shard));
         for (id, shard) in &self.shards {
@@ -499,11 +523,11 @@ impl Host {
         }
     }
 
-    fn close(&mut self, id: ShardId) {
+    fn close(&mut self, local: Time, id: ShardId) {
         self.giving.remove(&id);
         if let Some(shard) = self.shards.remove(&id) {
             for output in shard.close() {
-                self.output(id, output);
+                self.output(local, id, output);
             }
         }
     }
@@ -523,7 +547,7 @@ impl Host {
                 self.owning = false;
                 for (give, given) in gives.into_iter().zip(given) {
                     self.giving.remove(&give.shard);
-                    self.close(give.shard);
+                    self.close(local, give.shard);
                     if given {
                         let message = Message::Gave { shard: give.shard };
                         self.outputs.push_back(HostOutput::Send(give.to, message));
@@ -597,7 +621,7 @@ impl Host {
         self.expires = view.now.plus(NODE_TTL);
         let held = self.shards.iter().map(|(id, shard)| (*id, shard.epoch())).collect();
         let found = self.ownership.handle_renewed(local, view, &held);
-        found.fenced.into_iter().for_each(|id| self.close(id));
+        found.fenced.into_iter().for_each(|id| self.close(local, id));
         if found.lost_tail {
             for (id, shard) in &mut self.shards {
                 shard.handle_lost_tail();
@@ -638,7 +662,7 @@ impl Host {
                     self.outputs.push_back(HostOutput::Shard(id, event));
                 }
                 // Somebody else has it.
-                (Some(_), None) => self.close(id),
+                (Some(_), None) => self.close(local, id),
                 (None, None) => {}
             }
         }

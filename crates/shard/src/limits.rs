@@ -77,6 +77,8 @@ pub const RENEWALS_BEFORE_JUDGING: u32 = 2;
 pub const MOVES_AT_ONCE: usize = 32;
 /// A request for a shard that was not answered is repeated after this.
 pub const ASK_AGAIN: Span = Span::from_secs(2);
+/// Between two tries to find the owner of a shard.
+pub const ROUTE_AGAIN: Span = Span::from_millis(50);
 /// Forwarded commands that a node remembers, to do a repeated one once.
 pub const HEARD_MAX: usize = 65_536;
 /// How long a forwarded command may wait for an owner.

@@ -180,8 +180,6 @@ impl Shard {
     fn lower_horizon(&mut self) {
         if let Some(ends) = self.timer.lower() {
             self.event(Event::HorizonLowered);
-            // Timers round up to the millisecond; what is due inside that millisecond is gone too.
-            let ends = ends.minus(Span::from_millis(1));
             self.loader.kept_before = ends;
             self.loader.complete_before = ends.min(self.loader.complete_before);
             if let Some(raise) = self.loader.raise.take() {
@@ -371,7 +369,7 @@ impl Shard {
     fn merge_flow(&mut self, page: FlowPage, answer: Page) {
         let Page::Runs(rows) = answer else { return };
         let complete = rows.len() < page.wanted.limit;
-        let last = rows.last().map(|row| (row.due, row.id));
+        let places = rows.iter().map(|row| (row.due, row.id)).collect();
         self.event(Event::PageMerged);
         if self.touched.any(page.since) {
             self.event(Event::PageWhileTouched);
@@ -385,6 +383,6 @@ impl Shard {
         }
         self.touched.end(page.since);
         let forget = self.planted.is(Bug::FlowForgetsArrival);
-        self.flows.merge(page.wanted.flow, entries, last, complete, forget);
+        self.flows.merge(page.wanted.flow, entries, places, complete, forget);
     }
 }

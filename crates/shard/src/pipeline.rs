@@ -431,6 +431,8 @@ impl Shard {
         self.leases = Default::default();
         self.rows = crate::rows::Rows::new(self.planted);
         self.recent = Default::default();
+        // Compiled from rows that may never have been stored.
+        self.schedules.clear();
         self.holds.clear();
         self.unpatched.clear();
         self.reads.clear();

@@ -528,15 +528,14 @@ impl Shard {
             let at = if self.planted.is(Bug::FireEarly) {
                 Time::from_micros(due.micros() / 1_000_000 * 1_000_000)
             } else {
-                due.ceil_millis()
+                due
             };
             self.timer.put(at, timed);
         }
     }
 
     pub(crate) fn stop_waiting(&mut self, due: Time, key: WheelKey) {
-        let at = due.ceil_millis();
-        self.timer.remove(at, key);
+        self.timer.remove(due, key);
     }
 
     pub(crate) fn row_of(&self, entry: &Entry) -> RunRow {

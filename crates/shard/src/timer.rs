@@ -65,13 +65,14 @@ impl Timer {
         if self.due_count > 0 {
             return Some(Time::MIN);
         }
-        self.waiting.first_key_value().map(|((at, _), _)| *at)
+        self.waiting.first_key_value().map(|((at, _), _)| at.ceil_millis())
     }
 
     /// Moves what is due at `now` to the due set.
     pub fn advance(&mut self, now: Time, flow_namespace: impl Fn(&Entry) -> Namespace) {
         while let Some(first) = self.waiting.first_entry() {
-            if first.key().0 > now {
+            // Timers round up to the millisecond: late by less than one, never early.
+            if first.key().0.ceil_millis() > now {
                 break;
             }
             let (place, timed) = first.remove_entry();

@@ -82,12 +82,25 @@ impl World {
             self.store.inner().mark_replicated();
             return;
         }
-        let incarnation =
-            if self.rng.per_mille(500) { Incarnation::Next } else { Incarnation::Same };
-        if self.store.inner().lose_tail(incarnation) > 0 {
+        // A loss that nobody can see from inside (the same incarnation) is one where no epoch was
+        // lost: an owner that lives through it finds the gap in its commits. If an epoch went too,
+        // only another incarnation tells.
+        let before = self.epochs();
+        let snapshot = self.store.inner().snapshot();
+        if self.store.inner().lose_tail(Incarnation::Same) > 0 {
+            if self.epochs() != before || self.rng.per_mille(500) {
+                self.store.inner().restore(snapshot);
+                self.store.inner().lose_tail(Incarnation::Next);
+            }
             self.log.tail_lost.push(self.now);
+        } else {
+            self.store.inner().restore(snapshot);
         }
         self.store.inner().mark_replicated();
+    }
+
+    fn epochs(&self) -> Vec<u32> {
+        self.store.inner().dump().shards.iter().map(|shard| shard.row.epoch.0).collect()
     }
 
     /// Faults of single calls.

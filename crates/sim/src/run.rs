@@ -20,6 +20,9 @@ pub struct Report {
 
 /// Healed, the cluster goes on firing for this long; then jobs are paused and everything ends.
 const LIVELY: Span = Span::from_secs(20);
+/// Calls to the store take up to three seconds here, which is how far a node's idea of the store's
+/// time may lie behind it.
+const CLOCK_LAG: Span = Span::from_millis(3_500);
 const DRAIN: Span = Span::from_secs(60);
 /// No story is longer than this many times the steps asked for.
 const STEPS_LIMIT: u64 = 8;
@@ -47,6 +50,7 @@ pub fn run(seed: u64, steps: u64, bug: Option<Bug>, verbose: bool) -> Report {
         healed: true,
         healed_at,
         poison: world.options.poison,
+        clock_lag: CLOCK_LAG,
         ..CheckSettings::default()
     };
     let violations = check(&world.log, &world.store.inner().dump(), &settings);

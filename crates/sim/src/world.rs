@@ -189,8 +189,18 @@ impl World {
             }
             Happens::MessageArrives { to, from, message } => {
                 let node = (to.node - 1) as usize;
-                if self.nodes[node].boot == to.boot && self.now >= self.nodes[node].cut_peers {
+                let sim = &self.nodes[node];
+                if self.now < sim.cut_peers {
+                    return;
+                }
+                if sim.boot == to.boot && sim.host.is_some() {
                     self.with_host(node, |host, local| host.handle_message(local, from, message));
+                } else {
+                    // Nobody listens there any more, and the sender is told.
+                    let back = (from.node - 1) as usize;
+                    if self.nodes[back].boot == from.boot {
+                        self.with_host(back, |host, local| host.handle_bounce(local, &message));
+                    }
                 }
             }
             Happens::CommandArrives { node, id, shard, command } => {

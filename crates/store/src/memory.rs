@@ -218,8 +218,8 @@ impl Store for MemoryStore {
 
     fn take(&self, takes: &[Take]) -> Result<Vec<Option<Taken>>, StoreError> {
         let mut state = self.state();
-        let now = state.now;
-        Ok(takes.iter().map(|take| state.data.take(*take, now)).collect())
+        let (now, incarnation) = (state.now, state.incarnation);
+        Ok(takes.iter().map(|take| state.data.take(*take, now, incarnation)).collect())
     }
 
     fn give(&self, gives: &[Give]) -> Result<Vec<bool>, StoreError> {

@@ -109,7 +109,8 @@ impl Shard {
 
 /// Instants after this one are caught up: not older than the window, and at most `max`.
 fn first_kept(schedule: &Schedule, oldest: Time, (mark, last): (Time, Time), max: u32) -> Time {
-    let from = mark.max(oldest.minus(TICK));
+    // A window shorter than the time after which an instant counts as missed keeps nothing.
+    let from = mark.max(oldest.minus(TICK)).min(last);
     if schedule.count(from.plus(TICK), last.plus(TICK)) <= u64::from(max) {
         return from;
     }

@@ -31,6 +31,7 @@ impl Shard {
         if !job.sweep {
             return Ok(());
         }
+        let gate = self.pipeline.gate();
         let (rows, since, after) = match self.sweeps.remove(&job.id) {
             Some(Sweep { state: SweepState::Read(rows), since, after }) => (rows, since, after),
             Some(under_way) => {
@@ -38,7 +39,7 @@ impl Shard {
                 return Ok(());
             }
             None => {
-                self.sweep_on(job.id, None);
+                self.sweep_on(job.id, gate, None);
                 return Ok(());
             }
         };
@@ -50,9 +51,11 @@ impl Shard {
         for row in &rows {
             self.cancel_of_job(now, &mut job, row);
         }
-        if !old.is_empty() || more {
-            // After the changes above, so that the next page is read when they are durable.
-            self.sweep_on(job.id, if old.is_empty() { last } else { after });
+        let gate = self.pipeline.gate();
+        if !old.is_empty() {
+            self.sweep_on(job.id, gate, after);
+        } else if more {
+            self.sweep_on(job.id, gate, last);
         } else {
             job.sweep = false;
         }
@@ -61,10 +64,9 @@ impl Shard {
         Ok(())
     }
 
-    fn sweep_on(&mut self, job: JobId, after: Option<RunId>) {
+    fn sweep_on(&mut self, job: JobId, gate: u64, after: Option<RunId>) {
         let since = self.touched.begin();
-        let state = SweepState::Gated(self.pipeline.gate());
-        self.sweeps.insert(job, Sweep { after, state, since });
+        self.sweeps.insert(job, Sweep { after, state: SweepState::Gated(gate), since });
     }
 
     /// The job is gone, and with it what was to be swept.

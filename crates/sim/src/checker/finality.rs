@@ -103,7 +103,7 @@ mod tests {
         let end = world.shard().history[0].finished;
         world.attempt(run(), 1, |row| {
             row.after = RunState::Retrying;
-            row.started = Some(end.plus(model::Span::from_secs(10)));
+            row.started = Some(end.plus(model::Span::from_secs(60)));
         });
         assert!(world.broken(NAME));
     }

@@ -73,7 +73,8 @@ pub(super) fn jobs_look_ahead(view: &View<'_>, report: &mut Report) {
     }
 }
 
-/// **Rule.** What was asked after the faults is answered, and not with "unknown".
+/// **Rule.** What was asked after the faults, and after the time that recovery takes, is answered,
+/// and not with "unknown".
 ///
 /// **Why.** "Unknown" is the answer to a fault, and the caller has to find out by itself.
 /// **Without it** a healthy cluster leaves callers hanging.
@@ -81,9 +82,10 @@ pub(super) fn everybody_is_answered(view: &View<'_>, report: &mut Report) {
     if !view.settings.healed {
         return;
     }
+    let recovered = view.settings.healed_at.plus(view.settings.recovery);
     for op in &view.log.ops {
         let answered = heard(op).is_some_and(|answer| *answer != Answer::Refused(Refused::Unknown));
-        if op.sent >= view.settings.healed_at && op.sent <= settled(view) && !answered {
+        if op.sent >= recovered && op.sent <= settled(view) && !answered {
             report.add(format!("{:?} sent {:?}: {:?}", op.command, op.sent, op.heard));
         }
     }

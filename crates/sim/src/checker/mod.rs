@@ -64,9 +64,13 @@ pub struct CheckSettings {
     pub holds_everywhere: bool,
     /// Payloads of `b"poison"` were sent, and the store refuses them.
     pub poison: bool,
-    /// How far a node's idea of the store's time may lie behind it. Stored instants (`started`,
-    /// `finished`) are the deciding node's; those of two nodes are compared with this tolerance.
+    /// How far a node's idea of the store's time may lie behind it: as long as an answer of the
+    /// store can be on its way to a frozen node. Stored instants (`started`, `finished`) are the
+    /// deciding node's, so they are never later than the truth and perhaps this much earlier.
     pub clock_lag: Span,
+    /// So long after the faults ended callers may still hear "unknown": dead nodes' leases and
+    /// calls on their way have to run out first.
+    pub recovery: Span,
     /// After the store lost a tail, owners that have not noticed may answer from memory that long.
     pub loss_grace: Span,
 }
@@ -80,7 +84,8 @@ impl Default for CheckSettings {
             unworked: BTreeSet::new(),
             holds_everywhere: false,
             poison: false,
-            clock_lag: Span::from_secs(1),
+            clock_lag: Span::from_secs(20),
+            recovery: Span::from_secs(15),
             loss_grace: Span::from_secs(60),
         }
     }

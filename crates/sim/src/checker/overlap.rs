@@ -1,6 +1,7 @@
 //! Overlap: fresh runs of one job take turns.
 
 use super::Report;
+use super::settles::ended_by_owner;
 use super::view::View;
 use model::{Cause, JobId, Lane, Overlap, RunId, RunState, Time};
 use std::collections::BTreeMap;
@@ -12,21 +13,20 @@ use std::collections::BTreeMap;
 /// **Without it** a slow nightly export runs beside the next one and they overwrite each other.
 ///
 /// A run holds its turn from its first claim to its end, backoffs included; after death it holds
-/// nothing. Catch-ups, backfills, triggers and replays take no turn.
+/// nothing. Catch-ups, backfills, triggers and replays take no turn. A turn begins no later than
+/// its holder began and ends no earlier than it is recorded, nor before its holder reported.
 pub(super) fn fresh_runs_do_not_overlap(view: &View<'_>, report: &mut Report) {
     let mut turns: BTreeMap<JobId, Vec<(Time, Time, RunId)>> = BTreeMap::new();
-    for run in view.history.keys().chain(view.leases.keys()) {
+    for run in view.starts.keys() {
         if let (Cause::Occurrence(_), Some((from, to))) = (run.cause(), turn(view, *run)) {
             turns.entry(run.job).or_default().push((from, to, *run));
         }
     }
-    let lag = view.settings.clock_lag;
     for turns in turns.values_mut() {
         turns.sort_unstable();
-        turns.dedup();
         let mut last: Option<(Time, RunId)> = None;
         for (from, to, run) in turns {
-            if let Some((end, before)) = last.filter(|(end, _)| from.plus(lag) < *end) {
+            if let Some((end, before)) = last.filter(|(end, _)| *from < *end) {
                 report.add(format!("{run} began {from:?}, {before} went on until {end:?}"));
             }
             if last.is_none_or(|(end, _)| end < *to) {
@@ -36,21 +36,25 @@ pub(super) fn fresh_runs_do_not_overlap(view: &View<'_>, report: &mut Report) {
     }
 }
 
-/// From the first claim of a fresh run to its end; none for a run that takes no turn.
+/// From the first start of a fresh run to its end; none for a run that takes no turn, or whose
+/// first claim nobody saw.
 fn turn(view: &View<'_>, run: RunId) -> Option<(Time, Time)> {
     let first = view.attempts(run).next();
-    let (from, version, lane) = match (first, view.leases.get(&run), view.runs.get(&run)) {
-        (Some(row), ..) => (row.started?, row.version, row.flow.as_ref()?.lane),
-        (None, Some(lease), Some(row)) => (lease.started, row.version, row.flow.lane),
+    let (token, version, lane) = match (first, view.leases.get(&run), view.runs.get(&run)) {
+        (Some(row), ..) => (row.token, row.version, row.flow.as_ref()?.lane),
+        (None, Some(lease), Some(row)) => (lease.token, row.version, row.flow.lane),
         _ => return None,
     };
     if lane != Lane::Fresh || view.spec(run, version)?.overlap == Overlap::Allow {
         return None;
     }
+    let from = view.starts.get(&run)?.iter().find(|start| start.token == token)?.at;
     let rows = view.history.get(&run).map(Vec::as_slice).unwrap_or_default();
     let ends = rows.iter().filter(|row| row.after.is_final() || row.after == RunState::Dead);
-    let end = ends.map(|row| row.finished).min();
-    Some((from, end.unwrap_or(Time::MAX)))
+    let Some(end) = ends.min_by_key(|row| row.finished) else { return Some((from, Time::MAX)) };
+    let reports = view.settles.get(&(run, end.token)).map(Vec::as_slice).unwrap_or_default();
+    let reported = reports.iter().filter(|_| !ended_by_owner(end)).map(|settle| settle.sent).min();
+    Some((from, end.finished.max(reported.unwrap_or(Time::MIN))))
 }
 
 #[cfg(test)]
@@ -64,12 +68,14 @@ mod tests {
         RunId::new(job_id(1), Cause::Occurrence(at(secs)))
     }
 
+    /// One fresh run from 110 to 125, and one that starts at 125.
     fn world(overlap: Overlap) -> World {
         let mut world = World::new();
         world.job(1, Spec { overlap, ..every(10) }, |_| {});
-        world.attempt(occurrence(110), 1, |row| {
-            (row.started, row.finished) = (Some(at(110)), at(125));
-        });
+        world.attempt(occurrence(110), 1, |row| row.finished = at(125));
+        world.start(occurrence(110), 1, |start| start.at = at(110));
+        world.attempt(occurrence(120), 2, |_| {});
+        world.start(occurrence(120), 2, |start| start.at = at(125));
         world
     }
 
@@ -77,32 +83,40 @@ mod tests {
     fn two_fresh_runs_at_a_time_are_found_unless_allowed() {
         for (overlap, broken) in [(Overlap::QueueOne, true), (Overlap::Allow, false)] {
             let mut world = world(overlap);
-            world.attempt(occurrence(120), 2, |row| row.started = Some(at(125)));
             assert!(!world.broken(NAME));
-            world.shard().history[1].started = Some(at(120));
+            world.log.starts[1].at = at(120);
             assert_eq!(world.broken(NAME), broken);
         }
+    }
+
+    #[test]
+    fn a_run_that_has_not_reported_yet_holds_its_turn() {
+        let mut world = world(Overlap::Skip);
+        world.settle(occurrence(110), 1, succeeded(), None);
+        assert!(world.broken(NAME), "it reported at 200");
+        world.log.settles[0].sent = at(124);
+        assert!(!world.broken(NAME));
     }
 
     #[test]
     fn a_run_between_two_attempts_still_holds_its_turn() {
         let mut world = world(Overlap::Skip);
         world.shard().history[0].after = RunState::Retrying;
-        world.lease(occurrence(130), 5, |lease| lease.started = at(130));
         assert!(world.broken(NAME));
         world.shard().history[0].after = RunState::Dead;
         assert!(!world.broken(NAME), "a dead run holds up nothing");
+        world.ended_waiting(occurrence(110), model::Status::Cancelled);
+        world.shard().history[2].finished = at(300);
+        assert!(!world.broken(NAME), "not even if it is cancelled later");
     }
 
     #[test]
     fn a_catch_up_takes_no_turn() {
         let mut world = world(Overlap::Skip);
-        world.attempt(occurrence(120), 2, |row| {
-            row.started = Some(at(120));
-            if let Some(flow) = &mut row.flow {
-                flow.lane = model::Lane::Backfill;
-            }
-        });
+        world.log.starts[1].at = at(120);
+        if let Some(flow) = &mut world.shard().history[1].flow {
+            flow.lane = model::Lane::Backfill;
+        }
         assert!(!world.broken(NAME));
     }
 }

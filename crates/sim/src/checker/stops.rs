@@ -1,25 +1,42 @@
 //! What a person stopped has stopped: holds, cancels, pauses.
 //!
 //! The recorded instant of a claim is never later than the true one (a node knows the store's time
-//! from below), so a claim recorded after an answer was heard was certainly decided after it.
+//! from below), so a claim recorded after an answer was heard was certainly decided after it. That
+//! it was decided before something was sent is certain only if its holder began before that: the
+//! log's times are the true ones.
 
 use super::Report;
 use super::settles::ended_by_owner;
 use super::view::{View, heard, may_be_done};
 use crate::log::Op;
 use model::row::Scope;
-use model::{Cause, FlowKey, JobId, Overlap, RunId, Span, Status, Time};
+use model::{Cause, FlowKey, JobId, Overlap, RunId, Status, Time};
 use shard::command::{Answer, Command};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every claim in the store: when it was decided, of which run, in which flow.
-fn claims<'a>(view: &'a View<'_>) -> impl Iterator<Item = (Time, RunId, &'a FlowKey)> {
+/// A claim in the store.
+#[derive(Debug)]
+struct Claimed<'a> {
+    run: RunId,
+    flow: &'a FlowKey,
+    /// It was not decided before this.
+    recorded: Time,
+    /// It was decided before this, if its holder began.
+    began: Option<Time>,
+}
+
+fn claims<'a>(view: &'a View<'_>) -> impl Iterator<Item = Claimed<'a>> {
     let ended = view.history.values().flatten();
-    let ended = ended.filter_map(|row| Some((row.started?, row.run, row.flow.as_ref()?)));
-    let leased = view.leases.values();
-    let leased = leased
-        .filter_map(|row| view.runs.get(&row.run).map(|run| (row.started, row.run, &run.flow)));
-    ended.chain(leased)
+    let ended =
+        ended.filter_map(|row| Some((row.run, row.token, row.flow.as_ref()?, row.started?)));
+    let leased = view.leases.values().filter_map(|row| {
+        view.runs.get(&row.run).map(|run| (row.run, row.token, &run.flow, row.started))
+    });
+    ended.chain(leased).map(|(run, token, flow, recorded)| {
+        let starts = view.starts.get(&run).map(Vec::as_slice).unwrap_or_default();
+        let began = starts.iter().filter(|start| start.token == token).map(|start| start.at).min();
+        Claimed { run, flow, recorded, began }
+    })
 }
 
 /// When a stop was certainly in force: from the time its caller heard of it to the first moment
@@ -78,15 +95,16 @@ pub(super) fn holds_stop_claims(view: &View<'_>, report: &mut Report) {
     if held.is_empty() {
         return;
     }
-    for (started, run, flow) in claims(view) {
+    for Claimed { run, flow, recorded, began } in claims(view) {
         let scopes = [
             Scope::All,
             Scope::Namespace(flow.namespace),
             Scope::Queue(flow.namespace, flow.queue.clone()),
         ];
         for range in scopes.iter().filter_map(|scope| held.get(scope)).flatten() {
-            if range.0 < started && started < range.1 {
-                report.add(format!("{run} was claimed {started:?}, held {range:?}"));
+            let before = began.unwrap_or(recorded.plus(view.settings.clock_lag));
+            if range.0 < recorded && before < range.1 {
+                report.add(format!("{run} was claimed {recorded:?}, held {range:?}"));
             }
         }
     }
@@ -107,9 +125,9 @@ pub(super) fn cancelled_runs_stay_cancelled(view: &View<'_>, report: &mut Report
             over.entry(*run).and_modify(|first| *first = (*first).min(*at)).or_insert(*at);
         }
     }
-    for (started, run, _) in claims(view) {
-        if over.get(&run).is_some_and(|at| started > *at) {
-            report.add(format!("{run} was over at {:?}, claimed {started:?}", over.get(&run)));
+    for Claimed { run, recorded, .. } in claims(view) {
+        if let Some(at) = over.get(&run).filter(|at| recorded > **at) {
+            report.add(format!("{run} was over at {at:?}, claimed {recorded:?}"));
         }
     }
 }
@@ -184,13 +202,13 @@ pub(super) fn cancelled_only_if_asked(view: &View<'_>, report: &mut Report) {
     }
 }
 
-/// **Rule.** No instant makes a run while its job is certainly paused.
+/// **Rule.** No run of an instant in a pause begins before the pause is over.
 ///
 /// **Why.** Pausing a job is how a person gets time to repair what it calls.
 /// **Without it** the paused job fires into the half-repaired system.
 ///
-/// With jitter an instant of the pause may rightly fire after it, so the window of the jitter is
-/// left out at its end.
+/// Instants just before the end may rightly fire after it: with jitter, or if the node that ended
+/// the pause was a little behind the store's time. So a run counts only if it began in the pause.
 pub(super) fn paused_jobs_do_not_fire(view: &View<'_>, report: &mut Report) {
     let mut by_job: BTreeMap<JobId, Vec<&Op>> = BTreeMap::new();
     for op in &view.log.ops {
@@ -199,8 +217,6 @@ pub(super) fn paused_jobs_do_not_fire(view: &View<'_>, report: &mut Report) {
         }
     }
     for (job, ops) in by_job {
-        let jitter = view.specs_of(job).filter_map(|spec| spec.schedule.jitter).max();
-        let jitter = jitter.unwrap_or(Span::ZERO);
         for op in &ops {
             let (Command::Pause { until, .. }, Some(Answer::Job(..))) = (&op.command, heard(op))
             else {
@@ -209,24 +225,19 @@ pub(super) fn paused_jobs_do_not_fire(view: &View<'_>, report: &mut Report) {
             let Some((from, end)) = in_force(view, op, ops.iter().copied(), *until) else {
                 continue;
             };
-            for run in runs_of(view, job) {
-                if let Cause::Occurrence(nominal) = run.cause()
-                    && from < nominal
-                    && nominal < end.minus(jitter)
-                {
-                    report.add(format!("{run} was made, paused {from:?} to {end:?}"));
+            let starts = view.starts.range(RunId::first_of(job)..);
+            for (run, starts) in starts.take_while(|(run, _)| run.job == job) {
+                let (Cause::Occurrence(nominal), Some(start)) = (run.cause(), starts.first())
+                else {
+                    continue;
+                };
+                if from < nominal && start.at < end {
+                    let began = start.at;
+                    report.add(format!("{run} began {began:?}, paused {from:?} to {end:?}"));
                 }
             }
         }
     }
-}
-
-fn runs_of<'a>(view: &'a View<'_>, job: JobId) -> impl Iterator<Item = RunId> + 'a {
-    let first = RunId::first_of(job);
-    let of_job = move |run: &RunId| run.job == job;
-    let live = view.runs.range(first..).map(|(run, _)| *run).take_while(of_job);
-    let ended = view.history.range(first..).map(|(run, _)| *run).take_while(of_job);
-    live.chain(ended)
 }
 
 #[cfg(test)]

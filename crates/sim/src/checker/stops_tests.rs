@@ -22,12 +22,13 @@ fn a_claim_under_a_hold_is_found() {
     world.now = at(200);
     world.ask(hold(scope.clone(), None), Answer::Done);
     world.attempt(run(), 1, |row| row.started = Some(at(200)));
+    world.start(run(), 1, |start| start.at = at(251));
     assert!(!world.broken("holds_stop_claims"), "claimed before it was answered");
     world.shard().history[0].started = Some(at(250));
     assert!(world.broken("holds_stop_claims"));
-    world.now = at(240);
+    world.now = at(250);
     world.send(Command::Release(scope));
-    assert!(!world.broken("holds_stop_claims"), "released before");
+    assert!(!world.broken("holds_stop_claims"), "released before it began");
 }
 
 #[test]
@@ -36,10 +37,11 @@ fn a_hold_ends_with_its_time_and_with_a_lost_tail() {
     world.now = at(200);
     world.ask(hold(Scope::Queue(Namespace(1), "q".into()), Some(at(240))), Answer::Done);
     world.attempt(run(), 1, |row| row.started = Some(at(230)));
+    world.start(run(), 1, |start| start.at = at(231));
     assert!(world.broken("holds_stop_claims"));
-    world.shard().history[0].started = Some(at(250));
+    world.log.starts[0].at = at(250);
     assert!(!world.broken("holds_stop_claims"));
-    world.shard().history[0].started = Some(at(230));
+    world.log.starts[0].at = at(231);
     world.log.tail_lost.push(at(220));
     assert!(!world.broken("holds_stop_claims"));
 }
@@ -119,10 +121,10 @@ fn a_paused_job_that_fires_is_found() {
     world.now = at(200);
     let pause = Command::Pause { job, reason: "broken".into(), until: Some(at(400)) };
     world.ask(pause, Answer::Job(job, 1));
-    world.run(run_row(occurrence(200)));
-    world.run(run_row(occurrence(400)));
+    world.start(occurrence(200), 1, |start| start.at = at(250));
+    world.start(occurrence(399), 2, |start| start.at = at(401));
     assert!(!world.broken("paused_jobs_do_not_fire"));
-    world.run(run_row(occurrence(300)));
+    world.start(occurrence(300), 3, |start| start.at = at(301));
     assert!(world.broken("paused_jobs_do_not_fire"));
     world.now = at(290);
     world.send(Command::Resume(job));

@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::memory::Dump;
 
+/// A spec that a client sent, and the version it got where that is known.
+type SentSpec<'a> = (Option<u32>, &'a Arc<Spec>);
+
 #[derive(Debug)]
 pub(crate) struct View<'a> {
     pub log: &'a Log,
@@ -31,8 +34,8 @@ pub(crate) struct View<'a> {
     /// By token.
     pub starts: BTreeMap<RunId, Vec<&'a Start>>,
     pub settles: BTreeMap<(RunId, Token), Vec<&'a SettleSeen>>,
-    /// Every spec that was sent for a job, and the version it got where that is known.
-    pub sent_specs: BTreeMap<JobId, Vec<(Option<u32>, &'a Arc<Spec>)>>,
+    /// Every spec that was sent for a job.
+    pub sent_specs: BTreeMap<JobId, Vec<SentSpec<'a>>>,
     pub deleted: BTreeSet<JobId>,
     pub loss: Loss,
 }

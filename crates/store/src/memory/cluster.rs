@@ -21,6 +21,9 @@ pub(super) struct Shard {
     /// Number of the last commit.
     pub seq: u64,
     pub floor: Time,
+    /// The store's incarnation when the shard was last taken: how a copy that was promoted or
+    /// restored knows that epochs may have been given out that it has not seen.
+    pub incarnation: u64,
     pub tables: Tables,
 }
 
@@ -32,6 +35,7 @@ impl Shard {
             epoch: Epoch(0),
             seq: 0,
             floor: Time::MIN,
+            incarnation: 1,
             tables: Tables::default(),
         }
     }
@@ -67,19 +71,23 @@ impl Data {
         self.nodes.retain(|node, expires| *node == renew.node || now.since(*expires) < LEASE_KEPT);
     }
 
-    pub fn take(&mut self, take: Take, now: Time) -> Option<Taken> {
+    pub fn take(&mut self, take: Take, now: Time, incarnation: u64) -> Option<Taken> {
         let free = match self.shards.get(usize::from(take.shard.0))?.owner {
             None => true,
             Some(owner) if owner == take.node => true,
             Some(owner) => self.nodes.get(&owner).is_none_or(|expires| *expires <= now),
         };
         let shard = self.shard(take.shard)?;
-        let epoch = step(take.epoch, take.by)?;
+        // Each incarnation has a range of its own, so that two losses in a row cannot meet.
+        let jump = incarnation.saturating_sub(shard.incarnation).saturating_mul(Epoch::JUMP.into());
+        let jump = u32::try_from(jump).unwrap_or(u32::MAX);
+        let epoch = step(take.epoch, if take.by == 0 { 0 } else { take.by.max(jump) })?;
         if !free || shard.epoch != take.epoch {
             return None;
         }
         shard.owner = Some(take.node);
         shard.epoch = epoch;
+        shard.incarnation = incarnation;
         Some(Taken { shard: shard.id, epoch, seq: shard.seq, floor: shard.floor })
     }
 
