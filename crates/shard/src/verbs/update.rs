@@ -8,7 +8,7 @@ use crate::shard::{Decision, Shard};
 use crate::timer::Timed;
 use calendar::Schedule;
 use model::row::{Expect, JobRow, JobState, Key, Row};
-use model::{Cause, JobId, Lane, RunId, RunState, Spec, Status, Time, When};
+use model::{Cause, JobId, Lane, Overlap, RunId, RunState, Spec, Status, Time, When};
 use std::sync::Arc;
 
 impl Shard {
@@ -80,11 +80,16 @@ impl Shard {
             && job.state != JobState::Ended
         {
             let at = (nominal, schedule.occurrence(nominal).effective);
+            let one = (nominal, nominal);
+            let alone = old.overlap != Overlap::Allow;
             if job.state == JobState::Paused {
-                self.write_verdict(now, job, Status::SkippedPaused, (nominal, nominal), 1);
+                self.write_verdict(now, job, Status::SkippedPaused, one, 1);
+            } else if alone && job.active.is_some() {
+                self.write_verdict(now, job, Status::SkippedOverlap, one, 1);
             } else {
-                // It takes no turn of the overlap policy, so it goes with those that take none.
-                self.make_occurrence(job, old, at, Lane::Backfill, RunState::Scheduled, false);
+                let run =
+                    self.make_occurrence(job, old, at, Lane::Fresh, RunState::Scheduled, alone);
+                job.active = alone.then_some(run);
             }
         }
     }

@@ -342,6 +342,7 @@ fn an_update_keeps_an_instant_whose_jitter_is_not_over() {
     world.run_to(start_plus(101));
     let spec = std::sync::Arc::new(every(1_000));
     world.call(Command::Update { job, spec, if_version: None });
+    assert_eq!(world.job_row(job).active, Some(occurrence(job, start_plus(100))), "it counts");
     world.run_to(due.minus(Span::from_millis(1)));
     assert_eq!(world.claim(1), []);
     world.run_to(due.ceil_millis());
