@@ -26,12 +26,11 @@ impl Shard {
         }
         if job.state == JobState::Active && job.due.is_some_and(|due| due <= now) {
             // What fell due before the pause is decided first, as if it had come a moment later.
-            let rev = job.rev;
             self.decide_occurrences(now, job)?;
-            if self.job_row(id)?.is_none_or(|job| job.rev == rev) {
-                return Ok(Answer::Refused(Refused::Conflict)); // Its spec cannot be read any more.
+            match self.job_row(id)? {
+                Some(decided) if decided.state == JobState::Active => job = decided,
+                _ => return Ok(Answer::Refused(Refused::Conflict)), // It ended with that.
             }
-            return self.decide_pause(now, id, reason, until);
         }
         // An end in the past is now: further back the next owner would not look for it.
         let until = until.map(|until| until.max(now));
