@@ -8,7 +8,7 @@
 //! - `submissions`, `keys`, `changes`: what clients were answered
 //! - `verdicts`: what became of the instants of a schedule
 //! - `times`, `budget`: when attempts start, and how many there are
-//! - `tokens`, `settles`, `attempts`: who may do what, once
+//! - `tokens`, `claims`, `settles`, `attempts`: who may do what, once
 //! - `finality`, `stops`, `overlap`: what must not happen any more
 //! - `rows`, `shards`: do the stored rows agree with each other?
 //! - `liveness`: after the faults, everything due gets done
@@ -18,6 +18,7 @@
 mod attempts;
 mod budget;
 mod changes;
+mod claims;
 mod finality;
 mod keys;
 mod liveness;
@@ -118,6 +119,8 @@ checks! {
     tokens::no_token_twice,
     tokens::tokens_and_attempts_grow,
     tokens::one_holder_per_token,
+    claims::repeated_claims_get_the_same_leases,
+    claims::replaced_holders_are_told,
     settles::settled_ok_is_recorded,
     settles::stale_was_not_recorded,
     settles::same_settle_same_answer,

@@ -54,7 +54,9 @@ fn turn(view: &View<'_>, run: RunId) -> Option<(Time, Time)> {
     let Some(end) = ends.min_by_key(|row| row.finished) else { return Some((from, Time::MAX)) };
     let reports = view.settles.get(&(run, end.token)).map(Vec::as_slice).unwrap_or_default();
     let reported = reports.iter().filter(|_| !ended_by_owner(end)).map(|settle| settle.sent).min();
-    Some((from, end.finished.max(reported.unwrap_or(Time::MIN))))
+    let to = end.finished.max(reported.unwrap_or(Time::MIN));
+    // A claim's answer may reach its holder after the turn is over: that is a zombie's start.
+    (from < to).then_some((from, to))
 }
 
 #[cfg(test)]
@@ -108,6 +110,13 @@ mod tests {
         world.ended_waiting(occurrence(110), model::Status::Cancelled);
         world.shard().history[2].finished = at(300);
         assert!(!world.broken(NAME), "not even if it is cancelled later");
+    }
+
+    #[test]
+    fn a_start_after_its_own_end_takes_no_turn() {
+        let mut world = world(Overlap::Skip);
+        world.log.starts[0].at = at(126);
+        assert!(!world.broken(NAME));
     }
 
     #[test]
