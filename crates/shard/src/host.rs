@@ -139,7 +139,7 @@ impl Host {
             planted,
             sizes: Sizes::default(),
             clock: StoreClock::default(),
-            ownership: Ownership::new(node, planted),
+            ownership: Ownership::new(node),
             shards: BTreeMap::new(),
             calls: BTreeMap::new(),
             last_call: 0,

@@ -16,7 +16,6 @@
 
 use crate::limits::{ASK_AGAIN, MOVES_AT_ONCE, NODE_RENEW, NODE_TTL, RENEWALS_BEFORE_JUDGING};
 use crate::placement::place;
-use crate::planted::{Bug, Planted};
 use model::cluster::{Cluster, Renew, Take};
 use model::{NodeId, ShardId, Time};
 use std::collections::BTreeMap;
@@ -24,7 +23,6 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Ownership {
     node: NodeId,
-    planted: Planted,
     view: Option<Cluster>,
     /// Renewals in a row that were answered.
     renewals: u32,
@@ -46,10 +44,9 @@ pub struct Findings {
 }
 
 impl Ownership {
-    pub fn new(node: NodeId, planted: Planted) -> Ownership {
+    pub fn new(node: NodeId) -> Ownership {
         Ownership {
             node,
-            planted,
             view: None,
             renewals: 0,
             next_renew: Time::MIN,
@@ -131,7 +128,7 @@ impl Ownership {
             let wanted = place(row.shard, &alive) == Some(self.node);
             let free = match row.owner {
                 None => true,
-                Some(owner) => !alive.contains(&owner) || self.planted.is(Bug::TakeFromTheLiving),
+                Some(owner) => !alive.contains(&owner),
             };
             if mine || (judge && wanted && free) {
                 if found.take.len() < MOVES_AT_ONCE {

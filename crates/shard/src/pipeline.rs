@@ -70,7 +70,10 @@ enum Broken {
     Row,
     Room,
     Fenced,
+    /// The store said that numbers are missing: nothing was applied.
     Gap,
+    /// A renewal showed that the store lost a tail; what is on its way may still land.
+    LostTail,
     Early,
 }
 
@@ -157,7 +160,7 @@ impl Shard {
             if self.pipeline.building.changes.is_empty() {
                 // Without a commit nothing proves that the shard is still ours: such answers wait
                 // for the node's lease to be certain.
-                if now >= self.trusted_until && !self.planted.is(Bug::TrustForEver) {
+                if now >= self.trusted_until {
                     return None;
                 }
                 // Answers that changed nothing rest on what is durable: nothing is on its way.
@@ -294,14 +297,14 @@ impl Shard {
         if broken == Broken::Fenced {
             return None;
         }
-        let lost_tail = broken == Broken::Gap;
-        let by = if lost_tail && !self.planted.is(Bug::NoEpochJump) { Epoch::JUMP } else { 1 };
+        let lost_tail = matches!(broken, Broken::Gap | Broken::LostTail);
+        let by = if lost_tail { Epoch::JUMP } else { 1 };
         Some(EpochWish { epoch: self.epoch, by, lost_tail })
     }
 
     /// The store is another one than before, or lost what it had acknowledged.
     pub fn handle_lost_tail(&mut self) {
-        self.pipeline.broken = Some(Broken::Gap);
+        self.pipeline.broken = Some(Broken::LostTail);
     }
 
     /// Stops deciding; what is on its way is finished. Then the shard can be given away.
@@ -334,7 +337,7 @@ impl Shard {
         if let Some(sent) = self.pipeline.sent.take() {
             // A lost tail is found by a renewal, so a commit may be on its way then; its number
             // still tells, because nobody else wrote in our epoch.
-            let open = matches!(broken, Some(Broken::Unknown | Broken::Gap));
+            let open = matches!(broken, Some(Broken::Unknown | Broken::LostTail));
             let mut landed = taken.seq >= sent.batch.seq && open;
             if broken == Some(Broken::Unknown) {
                 landed &= !self.planted.is(Bug::UnknownMeansLost);

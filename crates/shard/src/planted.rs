@@ -73,18 +73,10 @@ bugs! {
     WaitingNotReleased,
     /// An attempt's end is not written to the history.
     NoHistory,
-    /// A node that could not renew its lease goes on answering heartbeats.
-    TrustForEver,
     /// A poisoned batch is dropped with everybody's commands in it.
     PoisonDropsAll,
     /// A flow whose page ended is believed complete although a run arrived meanwhile.
     FlowForgetsArrival,
-    /// After a lost tail the epoch goes on by one instead of jumping.
-    NoEpochJump,
-    /// A taker does not look whether the owner's lease has expired.
-    TakeFromTheLiving,
-    /// Claims do not look for the request they repeat.
-    ForgetRequest,
 }
 
 /// The fault planted in this state machine, if any.

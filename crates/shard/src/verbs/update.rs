@@ -38,12 +38,11 @@ impl Shard {
             return Ok(Answer::Refused(Refused::Invalid("schedule")));
         };
         if job.state == JobState::Active && job.due.is_some_and(|due| due <= now) {
-            let rev = job.rev;
             self.decide_occurrences(now, job)?;
-            if self.job_row(id)?.is_none_or(|job| job.rev == rev) {
-                return Ok(Answer::Refused(Refused::Conflict)); // Its spec cannot be read any more.
+            match self.job_row(id)? {
+                Some(decided) => job = decided,
+                None => return Ok(Answer::Refused(Refused::NotFound)),
             }
-            return self.decide_update(now, id, spec, if_version);
         }
         if !job.live.is_empty() {
             self.event(Event::UpdatedBetweenAttempts);
