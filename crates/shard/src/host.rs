@@ -291,6 +291,7 @@ impl Host {
             && !self.giving.contains_key(&route.shard)
         {
             route.sent_to = Some(self.node);
+            route.tries += 1;
             let deadline = now.plus(route.deadline.since(local));
             let command = route.command.clone();
             shard.handle_command(now, Caller { id, deadline }, command);

@@ -259,7 +259,10 @@ impl Shard {
 
     pub(crate) fn read_again(&mut self, now: Time) {
         let (due, wait): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.retry_reads).into_iter().partition(|(at, _)| *at <= now);
+            std::mem::take(&mut self.retry_reads).into_iter().partition(|(at, _)| {
+                // Further away than a pause can be: the clock ran wild and came back.
+                *at <= now || at.since(now) > READ_AGAIN
+            });
         self.retry_reads = wait;
         for (_, id) in due {
             if let Some(read) = self.outstanding.get(&id) {

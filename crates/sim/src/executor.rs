@@ -16,20 +16,22 @@ impl World {
             return;
         }
         let request = self.last_command;
+        let longest = if self.healed { 400 } else { 900 };
+        let wait = Span::from_millis(self.rng.range(50, if self.healed { 60 } else { 900 }));
         let claim = Claim {
             holder: Holder::Node(NodeId { node: node as u32 + 1, boot }),
-            namespace: NAMESPACES[(request % NAMESPACES.len() as u64) as usize],
+            namespace: NAMESPACES[self.rng.below(NAMESPACES.len() as u64) as usize],
             queues: queues(shard),
             kinds: Some(vec![Text::from("http")]),
             max: if self.healed { 50 } else { 1 + self.rng.below(6) as usize },
             lease: Span::from_secs(5),
             request,
-            wait_until: self.now.plus(Span::from_millis(self.rng.range(50, 900))),
+            wait_until: self.now.plus(wait),
         };
         let what = Asked::Claim { request };
         let asker = Asker::Executor { node, boot, what };
         self.ask(asker, shard, Command::Claim(claim), Some(node));
-        let every = Span::from_millis(self.rng.range(80, 900));
+        let every = Span::from_millis(self.rng.range(80, longest));
         self.after(every, Happens::Execute { node, boot, shard });
     }
 

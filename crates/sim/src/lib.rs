@@ -1,6 +1,7 @@
 //! The whole cluster in one process, from one seed. See `world.rs` for how a story goes.
 
 pub mod calls;
+pub mod campaign;
 pub mod checker;
 mod clock;
 mod event;

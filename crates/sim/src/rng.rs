@@ -7,22 +7,22 @@ pub struct Rng(u64);
 
 impl Rng {
     pub fn new(seed: u64) -> Rng {
-        Rng(mix(seed ^ 0x5eed_0f_d0_1e))
+        Rng(mix(seed ^ 0x5eed_0fd0_1e00))
     }
 
     /// A stream of its own, so that what one part draws does not change what another draws.
     pub fn fork(&mut self, name: u64) -> Rng {
-        Rng(mix(self.next() ^ mix(name)))
+        Rng(mix(self.draw() ^ mix(name)))
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// 0 to n − 1.
     pub fn below(&mut self, n: u64) -> u64 {
-        if n == 0 { 0 } else { ((u128::from(self.next()) * u128::from(n)) >> 64) as u64 }
+        if n == 0 { 0 } else { ((u128::from(self.draw()) * u128::from(n)) >> 64) as u64 }
     }
 
     /// low to high, both included.

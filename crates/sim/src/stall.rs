@@ -15,6 +15,8 @@ pub struct Stall {
     until: Time,
     long: bool,
     owners: Vec<Option<NodeId>>,
+    /// Shards given away so far: gifts move shards rightly.
+    given: u64,
     /// Something else went wrong meanwhile: a change of owner would be right.
     disturbed: bool,
 }
@@ -30,11 +32,16 @@ impl World {
                 && node.cut_store <= self.now
                 && node.cut_peers <= self.now
         });
-        let owned = owners.iter().all(Option::is_some);
+        // A node that was restarted shortly before is still to lose what its former life had.
+        let lives = |id: NodeId| {
+            self.nodes.iter().flat_map(|node| &node.host).any(|host| host.node() == id)
+        };
+        let owned = owners.iter().all(|owner| owner.is_some_and(lives));
         self.stall = Some(Stall {
             until: self.stalled_until,
             long: span > NODE_TTL,
             owners,
+            given: self.given(),
             disturbed: !calm || !owned || self.moving(),
         });
     }
@@ -58,7 +65,7 @@ impl World {
     pub(crate) fn look_after_stall(&mut self) {
         let over = |stall: &Stall| self.now >= stall.until.plus(SETTLED);
         let Some(stall) = self.stall.take_if(|stall| over(stall)) else { return };
-        if stall.disturbed || !stall.long {
+        if stall.disturbed || !stall.long || stall.given != self.given() {
             return;
         }
         let owners = self.owners();
@@ -70,6 +77,10 @@ impl World {
                 detail: format!("{:?} became {owners:?}", stall.owners),
             });
         }
+    }
+
+    fn given(&self) -> u64 {
+        self.log.events.get(&Event::Gave).copied().unwrap_or(0)
     }
 
     fn owners(&self) -> Vec<Option<NodeId>> {

@@ -34,7 +34,7 @@ impl Worker {
             number,
             life: 0,
             frozen_until: Time::MIN,
-            request: rng.next(),
+            request: rng.draw(),
             unanswered: None,
             held: BTreeMap::new(),
             beating: false,
@@ -70,12 +70,21 @@ impl World {
     }
 
     fn new_claim(&mut self, at: usize) -> (u16, Claim) {
-        let shard = self.rng.below(u64::from(self.options.shards)) as u16;
-        let namespace = NAMESPACES[self.rng.below(NAMESPACES.len() as u64) as usize];
-        let kinds = match self.rng.below(4) {
+        let mut shard = self.rng.below(u64::from(self.options.shards)) as u16;
+        let mut namespace = NAMESPACES[self.rng.below(NAMESPACES.len() as u64) as usize];
+        let mut kinds = match self.rng.below(4) {
             0 => Some(vec![Text::from("worker:a")]),
             _ => None,
         };
+        let mut wait = self.rng.range(0, 1_500);
+        if self.healed {
+            // Everything must get done: every queue in turn, without lingering.
+            let turn = self.workers[at].request;
+            shard = (turn % u64::from(self.options.shards)) as u16;
+            namespace = NAMESPACES
+                [(turn / u64::from(self.options.shards) % NAMESPACES.len() as u64) as usize];
+            (kinds, wait) = (None, 0);
+        }
         let worker = &mut self.workers[at];
         worker.request += 1;
         let claim = Claim {
@@ -87,7 +96,7 @@ impl World {
             lease: Span::from_millis(self.rng.range(1_500, 6_000)),
             request: worker.request,
             // In the store's time, which a worker does not know: the node that hears it does.
-            wait_until: self.now.plus(Span::from_millis(self.rng.range(0, 1_500))),
+            wait_until: self.now.plus(Span::from_millis(wait)),
         };
         (shard, claim)
     }
@@ -99,10 +108,11 @@ impl World {
         match (what, answer) {
             (Asked::Claim { request }, Answer::Claimed(leases)) => {
                 self.workers[at].unanswered = None;
+                let empty = leases.is_empty();
                 for leased in leases {
                     self.begin_work(at, leased, request);
                 }
-                self.next_claim(at);
+                self.next_claim(at, empty);
             }
             (Asked::Claim { .. }, _) => {
                 let wait = Span::from_millis(self.rng.range(50, 800));
@@ -164,8 +174,9 @@ impl World {
         }
     }
 
-    fn next_claim(&mut self, at: usize) {
+    fn next_claim(&mut self, at: usize, empty: bool) {
         let wait = match self.workers[at].held.len() {
+            _ if self.healed && empty => self.rng.range(100, 400),
             _ if self.healed => self.rng.range(1, 30),
             0..=30 => self.rng.range(1, 120),
             _ => self.rng.range(500, 2_000),

@@ -61,7 +61,7 @@ impl Workload {
 
     fn id(&mut self, now: Time, shard: u16) -> JobId {
         self.ids += 1;
-        JobId::mint(now, Slot::from_bits(shard * 16), (self.rng.next() << 20 | self.ids) << 2)
+        JobId::mint(now, Slot::from_bits(shard * 16), (self.rng.draw() << 20 | self.ids) << 2)
     }
 }
 
@@ -111,7 +111,7 @@ impl World {
             }
             (10..=13, Some((job, _)), _) => (job.shard().0, Command::Resume(job)),
             (14..=17, Some((job, spec)), _) => {
-                let id = rng.next();
+                let id = rng.draw();
                 let payload = rng.per_mille(500).then(|| Bytes::from(&b"other"[..]));
                 let key = rng.per_mille(300).then(|| KeyOf {
                     key: Text::from(format!("t{}", rng.below(20))),

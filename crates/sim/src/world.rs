@@ -263,7 +263,7 @@ impl World {
 
     pub fn start_node(&mut self, node: usize) {
         let now = self.now;
-        let random = self.rng.next();
+        let random = self.rng.draw();
         let sim = &mut self.nodes[node];
         if sim.host.is_some() {
             return;
