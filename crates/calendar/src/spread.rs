@@ -1,8 +1,9 @@
 //! Jitter: a fixed offset that spreads a herd of jobs over a window.
 //!
 //! The offset is a hash of the seed, so a job keeps it for life. It is in `[0, window)`. Where the
-//! window is longer than the time to the next nominal instant, the effective instant is one
-//! microsecond before that one: order is kept and no effective instant reaches the next nominal one.
+//! window is longer than the time to the next nominal instant, the offset is taken modulo that
+//! time: no effective instant reaches the next nominal one, and jobs still spread (cutting offsets
+//! off at the end would heap them all on the last microsecond).
 
 use crate::hash::{below, hash};
 use model::{Span, Time};
@@ -16,11 +17,9 @@ pub(crate) fn offset(seed: &[u8], window: Span) -> Span {
 
 /// When a nominal instant fires.
 pub(crate) fn effective(nominal: Time, offset: Span, next: Option<Time>) -> Time {
-    let shifted = nominal.plus(offset).min(Time::MAX.max(nominal));
-    match next {
-        Some(next) => shifted.min(next.minus(Span::from_micros(1))).max(nominal),
-        None => shifted,
-    }
+    let gap = next.map(|next| next.since(nominal).micros()).filter(|gap| *gap > 0);
+    let offset = gap.map_or(offset, |gap| Span::from_micros(offset.micros() % gap));
+    nominal.plus(offset).min(Time::MAX.max(nominal))
 }
 
 #[cfg(test)]
@@ -42,10 +41,20 @@ mod tests {
     }
 
     #[test]
+    fn jobs_spread_even_where_the_window_is_longer_than_the_interval() {
+        let (at, window) = (Time::from_secs, Span::from_secs(3_600));
+        let minutes: std::collections::BTreeSet<i64> = (0..1_000_u32)
+            .map(|n| effective(at(0), offset(&n.to_be_bytes(), window), Some(at(600))).secs() / 60)
+            .collect();
+        assert_eq!(minutes.len(), 10, "every minute between two instants is used");
+    }
+
+    #[test]
     fn never_reaches_the_next_nominal_instant() {
         let at = Time::from_secs;
         let hour = Span::from_secs(3_600);
-        assert_eq!(effective(at(0), hour, Some(at(60))), Time::from_micros(59_999_999));
+        assert_eq!(effective(at(0), Span::from_secs(3_661), Some(at(60))), at(1));
+        assert_eq!(effective(at(0), Span::from_secs(60), Some(at(60))), at(0));
         assert_eq!(effective(at(0), Span::from_secs(5), Some(at(60))), at(5));
         assert_eq!(effective(at(0), hour, None), at(3_600));
         assert_eq!(effective(Time::MAX, hour, None), Time::MAX);

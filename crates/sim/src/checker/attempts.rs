@@ -7,7 +7,7 @@ use model::{RunState, Token};
 /// **Rule.** Every attempt that a holder began is a lease or one row of the history, with the same
 /// number, version and instants.
 ///
-/// **Why.** Persist, then act: a dispatch leaves after the commit of its claim (DESIGN 3.8).
+/// **Why.** Persist, then act: a dispatch leaves after the commit of its claim.
 /// **Without it** an endpoint is called and no record says so, and the call is made again.
 ///
 /// Tokens from before a lost tail are forgiven if they are gone.

@@ -30,7 +30,7 @@ fn count(budget: &[&HistoryRow], statuses: &[Status]) -> usize {
 /// **Rule.** In one budget at most 1 + max_retries attempts fail or time out and at most
 /// 1 + max_lost are lost; a budget after the first needs a person's replay.
 ///
-/// **Why.** Every loop has an end (DESIGN 3.6).
+/// **Why.** Every loop has an end.
 /// **Without it** a job that kills its workers, or bills a customer and fails, runs for ever.
 pub(super) fn attempts_within_budget(view: &View<'_>, report: &mut Report) {
     let mut replays: BTreeMap<RunId, usize> = BTreeMap::new();
@@ -64,7 +64,7 @@ pub(super) fn attempts_within_budget(view: &View<'_>, report: &mut Report) {
 /// **Rule.** A run dies only when its budget is spent or its holder said that trying again is of
 /// no use. The first lost attempt of a budget is repeated at once, and losing spends no retry.
 ///
-/// **Why.** A crash of ours must not cost a user's job one of its tries (DESIGN 8).
+/// **Why.** A crash of ours must not cost a user's job one of its tries.
 /// **Without it** a rolling restart kills jobs with max_retries 0.
 pub(super) fn budget_not_cut_short(view: &View<'_>, report: &mut Report) {
     for run in view.history.keys() {

@@ -8,7 +8,7 @@ use model::{Status, Token};
 /// **Rule.** A run has at most one final row; it is its last one, no attempt started after it, and
 /// the run has left the hot tables.
 ///
-/// **Why.** A finished run stays finished (DESIGN 3.6).
+/// **Why.** A finished run stays finished.
 /// **Without it** a run that was reported as done begins again.
 ///
 /// A dead run is not finished: it waits for a person. A start under a token from before a lost

@@ -9,7 +9,7 @@ use shard::Event;
 /// **Rule.** A shard that was used has an owner and an epoch, no token in it is of a later epoch,
 /// and no epoch is beyond what a token can carry.
 ///
-/// **Why.** A write of an owner whose epoch has passed changes nothing (DESIGN 3.5).
+/// **Why.** A write of an owner whose epoch has passed changes nothing.
 /// **Without it** two owners write, and the older one wins.
 pub(super) fn epochs_cover_their_tokens(view: &View<'_>, report: &mut Report) {
     for shard in &view.dump.shards {

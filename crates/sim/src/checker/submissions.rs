@@ -14,7 +14,7 @@ const POISON: &[u8] = b"poison";
 /// **Rule.** What a client was told was made is in the store at the end: a job or a trace of its
 /// run, unless somebody asked to delete the job.
 ///
-/// **Why.** An answer is a promise that survives whatever dies next (DESIGN 3.1).
+/// **Why.** An answer is a promise that survives whatever dies next.
 /// **Without it** a client that was told "201" never hears of its job again, and cannot know.
 ///
 /// A submission sent before a lost tail is forgiven.

@@ -60,7 +60,7 @@ pub(super) fn tokens_and_attempts_grow(view: &View<'_>, report: &mut Report) {
 /// **Rule.** If an attempt was started twice under one token, it was the same holder's, for the
 /// same request: a claim that was answered again.
 ///
-/// **Why.** At most one holder has a valid token (DESIGN 3.4).
+/// **Why.** At most one holder has a valid token.
 /// **Without it** two workers believe that the run is theirs.
 pub(super) fn one_holder_per_token(view: &View<'_>, report: &mut Report) {
     for (run, starts) in &view.starts {

@@ -52,7 +52,7 @@ fn covers(view: &View<'_>) -> BTreeMap<JobId, Vec<Cover>> {
 /// **Rule.** Every instant of a schedule from its creation to its mark has a run, lies in one range
 /// verdict or in one catch-up's backlog; a range says how many instants it holds.
 ///
-/// **Why.** "Did last night's run happen?" has an answer for every night (DESIGN 3.2).
+/// **Why.** "Did last night's run happen?" has an answer for every night.
 /// **Without it** a failover swallows a tick, and nobody finds out.
 ///
 /// Only jobs in their first version: what older specs said is gone with them. Ranges are compared
