@@ -1,9 +1,9 @@
 # The command a person types is the command CI runs.
-.PHONY: run test check differential tools
+.PHONY: run test check differential tools sim sim-long bench-core
 
 # What exists today: the calendar and `duly schedule preview`. There is no server yet.
 run:
-	cargo build --release
+	cargo build --release -p duly
 	@echo
 	@echo 'There is no server yet. What exists: duly schedule preview, for example'
 	@echo
@@ -14,6 +14,7 @@ run:
 # Everything. Each step that a file of its own describes runs when that file exists.
 test: tools check
 	cargo test --workspace
+	cargo run --release -p sim -- --ci
 	scripts/differential.sh
 	@if [ -x scripts/fuzz.sh ]; then scripts/fuzz.sh 60; fi
 	@if [ -x scripts/check-instructions.sh ]; then scripts/check-instructions.sh; fi
@@ -24,6 +25,18 @@ check:
 
 differential: tools
 	scripts/differential.sh
+
+# Simulated worlds: what CI runs, and more of them.
+sim:
+	cargo run --release -p sim -- --ci
+
+SEEDS ?= 100000..130000
+sim-long:
+	cargo run --release -p sim -- --seeds $(SEEDS)
+
+# What one life of a run costs the core, with few and with many registered jobs.
+bench-core:
+	cargo run --release -p bench-micro --bin core
 
 # Installs what the tests need; quiet when it is there.
 tools:

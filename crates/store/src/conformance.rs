@@ -57,7 +57,7 @@ macro_rules! store_conformance {
         $crate::store_conformance! { @rules $make;
             commits: stale_epoch_changes_nothing, future_epoch_changes_nothing,
                 a_gap_or_a_repeat_in_seq_is_refused, fence_is_reported_before_gap_and_row,
-                mismatch_leaves_nothing_half_written, refused_commit_restores_every_order,
+                decisions_of_the_future_are_refused, mismatch_leaves_nothing_half_written, refused_commit_restores_every_order,
                 changes_apply_one_after_the_other, removing_and_guarding,
                 shards_in_one_call_are_independent, two_commits_of_one_shard_in_one_call,
                 row_must_fit_its_key, duplicate_history_is_refused, empty_commits_count,

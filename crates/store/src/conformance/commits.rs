@@ -56,6 +56,19 @@ pub fn fence_is_reported_before_gap_and_row(store: &dyn TestStore) {
     assert_eq!(desk.try_commit(bad), Outcome::Row { index: 0 });
 }
 
+pub fn decisions_of_the_future_are_refused(store: &dyn TestStore) {
+    let mut desk = Desk::open(store, 3);
+    let row = run(one_off(desk.shard, 1), RunState::Ready, desk.now());
+    let decided = desk.now().plus(Span::from_secs(60));
+    let commit = Commit { decided, ..desk.build(vec![insert_run(&row)]) };
+    assert_eq!(desk.send(commit.clone()), Outcome::Early);
+    assert_eq!(desk.row(Key::Run(row.id)), None);
+    // The number was not used up, and when the time has come the same commit is good.
+    store.advance(Span::from_secs(61));
+    assert_eq!(desk.send(commit), Outcome::Durable);
+    assert_eq!(desk.row(Key::Run(row.id)), Some(Row::Run(row)));
+}
+
 pub fn mismatch_leaves_nothing_half_written(store: &dyn TestStore) {
     let mut desk = Desk::open(store, 3);
     let now = desk.now();
