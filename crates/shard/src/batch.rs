@@ -80,6 +80,8 @@ pub enum Event {
     Gave,
     StalledNobodyTook,
     RestartedWithHerd,
+    /// A new epoch because the tokens of the old one were used up.
+    FreshTokens,
 }
 
 impl Event {
@@ -124,6 +126,7 @@ impl Event {
         Event::Gave,
         Event::StalledNobodyTook,
         Event::RestartedWithHerd,
+        Event::FreshTokens,
     ];
 }
 

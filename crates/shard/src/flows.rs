@@ -16,12 +16,13 @@
 //!
 //! Not here: limits. They belong in `Flows::choose`, which is the only place where a run is picked.
 
+mod turns;
+
 use crate::entry::Entry;
-use crate::limits::{
-    FLOWS_MAX, LANE_SHARES, OLDEST_EVERY, PAGE_SCARCE, PAGES_MAX, READY_MAX, Sizes,
-};
+use crate::limits::{FLOWS_MAX, PAGE_SCARCE, PAGES_MAX, READY_MAX, Sizes};
 use model::{FlowKey, Lane, Namespace, RunId, Text, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use turns::{Queue, choose};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowId(pub u32);
@@ -65,30 +66,6 @@ struct PageUnderWay {
     /// The first place of those that did not fit. The page may lack them, so nothing behind this
     /// is taken from it.
     overflow: Option<(Time, RunId)>,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    lines: BTreeMap<Text, Line>,
-    starts: u32,
-}
-
-/// The ready runs of one kind in a queue.
-#[derive(Debug, Default)]
-struct Line {
-    levels: [Level; 10],
-    heads: BTreeSet<(Time, RunId, FlowId)>,
-    served: u64,
-}
-
-#[derive(Debug, Default)]
-struct Level {
-    /// Flows in turn. One that ran empty by another way (cancelled, taken as the oldest) is left
-    /// here until its turn comes and is dropped then: looking for it would cost a scan.
-    turns: [VecDeque<FlowId>; 3],
-    /// How many flows of each lane have a run.
-    ready: [u32; 3],
-    credit: [i32; 3],
 }
 
 /// A page of a flow that should be read.
@@ -471,70 +448,5 @@ impl Flows {
         self.flows.iter().flatten().flat_map(|flow| {
             flow.front.iter().chain(flow.page.iter().flat_map(|page| page.arrived.iter()))
         })
-    }
-}
-
-fn accepts(kinds: Option<&[Text]>, kind: &Text) -> bool {
-    match kinds {
-        Some(kinds) => kinds.contains(kind),
-        None => kind.starts_with("worker:"),
-    }
-}
-
-/// Which flow of this queue starts next. The one place where a run is picked.
-fn choose(queue: &mut Queue, flows: &mut [Option<Flow>], kinds: Option<&[Text]>) -> Option<FlowId> {
-    let mut lines: Vec<&mut Line> = queue
-        .lines
-        .iter_mut()
-        .filter(|(kind, line)| !line.heads.is_empty() && accepts(kinds, kind))
-        .map(|(_, line)| line)
-        .collect();
-    if lines.is_empty() {
-        return None;
-    }
-    queue.starts = queue.starts.wrapping_add(1);
-    if queue.starts.is_multiple_of(OLDEST_EVERY) {
-        return lines.iter().filter_map(|line| line.heads.first()).min().map(|head| head.2);
-    }
-    // The highest level; between kinds with runs on that level, the one served longest ago.
-    let best = lines
-        .iter_mut()
-        .map(|line| (line.top_level(), std::cmp::Reverse(line.served)))
-        .enumerate()
-        .max_by_key(|(_, rank)| *rank)
-        .map(|(at, _)| at)?;
-    lines[best].next_in_turn(flows)
-}
-
-impl Line {
-    fn top_level(&self) -> usize {
-        (0..10).rev().find(|l| self.levels[*l].ready.iter().any(|n| *n > 0)).unwrap_or(0)
-    }
-
-    /// Lanes by share (the one with the most credit goes), groups of a lane in turn.
-    fn next_in_turn(&mut self, flows: &mut [Option<Flow>]) -> Option<FlowId> {
-        let level = self.top_level();
-        let level = &mut self.levels[level];
-        let mut total = 0;
-        for (lane, share) in LANE_SHARES.into_iter().enumerate() {
-            if level.ready[lane] > 0 {
-                level.credit[lane] += share;
-                total += share;
-            }
-        }
-        let lane = (0..3)
-            .filter(|lane| level.ready[*lane] > 0)
-            .max_by_key(|lane| (level.credit[*lane], std::cmp::Reverse(*lane)))?;
-        level.credit[lane] -= total;
-        while let Some(id) = level.turns[lane].pop_front() {
-            if let Some(Some(flow)) = flows.get_mut(id.0 as usize) {
-                // It is put back behind the others if it has a run left (`head_changed`).
-                flow.listed = false;
-                if !flow.front.is_empty() {
-                    return Some(id);
-                }
-            }
-        }
-        None
     }
 }

@@ -28,6 +28,7 @@ mod timer;
 mod touched;
 mod verbs;
 mod waiters;
+mod write;
 
 pub use batch::{Event, Output};
 pub use clock::StoreClock;

@@ -94,6 +94,9 @@ pub struct Sizes {
     pub flow_low: usize,
     pub slice: usize,
     pub batch_changes: usize,
+    /// Tokens given out in one epoch before the next one is taken; past half as many again nothing
+    /// is decided until it is.
+    pub tokens: u32,
 }
 
 impl Default for Sizes {
@@ -105,6 +108,7 @@ impl Default for Sizes {
             flow_low: FLOW_LOW,
             slice: SLICE,
             batch_changes: BATCH_CHANGES,
+            tokens: u32::MAX / 2,
         }
     }
 }

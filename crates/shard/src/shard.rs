@@ -9,9 +9,9 @@
 //! The verbs are in `verbs/`, one file each. They follow one rule that makes them repeatable: a
 //! verb asks for every row it needs (`?` on `Need`) before it changes anything.
 
-use crate::batch::{Batch, Event, Output, Own};
+use crate::batch::{Event, Output, Own};
 use crate::command::{Answer, Command, CommandId, Refused};
-use crate::entry::{Entry, Policies};
+use crate::entry::Policies;
 use crate::flows::{FlowId, Flows};
 use crate::inbox::Inbox;
 use crate::leases::Leases;
@@ -27,10 +27,9 @@ use crate::verbs::Sweep;
 use crate::waiters::Waiters;
 use calendar::Schedule;
 use model::read::{Outcome, Read, WheelKey};
-use model::row::{BacklogId, Change, Expect, HoldRow, JobRow, Key, Row, RunRow, Scope};
-use model::{Epoch, JobId, NodeId, RunId, ShardId, Spec, Time, Token};
+use model::row::{BacklogId, HoldRow, Key, Scope};
+use model::{Epoch, JobId, NodeId, RunId, ShardId, Time, Token};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
 /// Who asked, and until when the answer is of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,7 +249,7 @@ impl Shard {
             self.load_more(now);
             return;
         }
-        if self.pipeline.draining {
+        if self.pipeline.draining || self.counter > self.sizes.tokens / 2 * 3 {
             return;
         }
         self.pipeline.building.decided = self.pipeline.building.decided.max(now);
@@ -470,151 +469,5 @@ impl Shard {
         }
         self.flows.collect(&flows);
         self.policies.collect(&policies);
-    }
-
-    // ---- rows ----------------------------------------------------------------------------------
-
-    pub(crate) fn row(&self, key: Key) -> Decision<Option<&Row>> {
-        let batches = [Some(&self.pipeline.building), self.pipeline.sent()].into_iter().flatten();
-        self.rows.get(&key, batches).ok_or_else(|| Need(vec![key]))
-    }
-
-    pub(crate) fn job_row(&self, id: JobId) -> Decision<Option<JobRow>> {
-        match self.row(Key::Job(id))? {
-            Some(Row::Job(row)) => Ok(Some(row.clone())),
-            _ => Ok(None),
-        }
-    }
-
-    pub(crate) fn run_row(&self, id: RunId) -> Decision<Option<RunRow>> {
-        match self.row(Key::Run(id))? {
-            Some(Row::Run(row)) => Ok(Some(row.clone())),
-            _ => Ok(None),
-        }
-    }
-
-    pub(crate) fn spec_row(&self, job: JobId, version: u32) -> Decision<Option<Arc<Spec>>> {
-        match self.row(Key::Spec(job, version))? {
-            Some(Row::Spec(spec)) => Ok(Some(spec.clone())),
-            _ => Ok(None),
-        }
-    }
-
-    pub(crate) fn change(&mut self, key: Key, expect: Expect, row: Option<Row>) {
-        match &key {
-            Key::Run(run) => self.touch(WheelKey::Run(*run)),
-            Key::Job(job) => self.touch(WheelKey::Job(*job)),
-            Key::Backlog(id) => self.touch(WheelKey::Backlog(*id)),
-            _ => {}
-        }
-        let batch: &mut Batch = &mut self.pipeline.building;
-        let change = Change { key, expect, row };
-        self.rows.changed(&change, batch.seq, batch.changes.len());
-        Arc::make_mut(&mut batch.changes).push(change);
-    }
-
-    /// Writes a job's row; `job` carries the revision it was read with.
-    pub(crate) fn put_job(&mut self, mut job: JobRow) {
-        let expect = Expect::Rev(job.rev);
-        job.rev += 1;
-        let (id, due, namespace) = (job.id, job.due, job.namespace);
-        self.change(Key::Job(id), expect, Some(Row::Job(job)));
-        if let Some(due) = due {
-            self.wait_for(due, Timed::Row(WheelKey::Job(id), namespace));
-        }
-    }
-
-    /// Keeps a thing in the timer if its time is near; else the wheel on disk has it.
-    pub(crate) fn wait_for(&mut self, due: Time, timed: Timed) {
-        if due < self.loader.kept_before() {
-            let at = if self.planted.is(Bug::FireEarly) {
-                Time::from_micros(due.micros() / 1_000_000 * 1_000_000)
-            } else {
-                due
-            };
-            self.timer.put(at, timed);
-        }
-    }
-
-    pub(crate) fn stop_waiting(&mut self, due: Time, key: WheelKey) {
-        self.timer.remove(due, key);
-    }
-
-    pub(crate) fn row_of(&self, entry: &Entry) -> RunRow {
-        RunRow {
-            id: entry.id,
-            rev: entry.rev,
-            state: entry.state,
-            due: entry.due,
-            nominal: entry.nominal,
-            flow: self.flows.key(entry.flow).clone(),
-            version: entry.version,
-            attempts: entry.attempts,
-            retries: entry.retries,
-            lost: entry.lost,
-            replays: entry.replays,
-            policy: self.policies.get(entry.policy),
-            checkpoint: entry.checkpoint,
-            fresh: entry.fresh,
-            body: None,
-        }
-    }
-
-    pub(crate) fn entry_of(&mut self, row: &RunRow) -> Entry {
-        Entry {
-            id: row.id,
-            due: row.due,
-            nominal: row.nominal,
-            flow: self.flows.id(&row.flow),
-            policy: self.policies.id(&row.policy),
-            version: row.version,
-            rev: row.rev,
-            checkpoint: row.checkpoint,
-            attempts: row.attempts,
-            retries: row.retries,
-            lost: row.lost,
-            replays: row.replays,
-            state: row.state,
-            fresh: row.fresh,
-        }
-    }
-
-    /// Writes a resident run's row again after the entry was changed.
-    pub(crate) fn put_run(&mut self, entry: &mut Entry) {
-        let expect = Expect::Rev(entry.rev);
-        entry.rev += 1;
-        let row = self.row_of(entry);
-        self.change(Key::Run(entry.id), expect, Some(Row::Run(row)));
-    }
-
-    pub(crate) fn remove_run(&mut self, entry: &Entry) {
-        self.change(Key::Run(entry.id), Expect::Rev(entry.rev), None);
-        if entry.checkpoint > 0 {
-            self.change(Key::Checkpoint(entry.id), Expect::Rev(entry.checkpoint), None);
-        }
-    }
-
-    pub(crate) fn next_token(&mut self) -> Token {
-        self.counter += 1;
-        let epoch = if self.planted.is(Bug::TokenIgnoresEpoch) { Epoch(1) } else { self.epoch };
-        Token::new(epoch, self.counter)
-    }
-
-    pub(crate) fn schedule(
-        &mut self,
-        job: JobId,
-        version: u32,
-        spec: &Spec,
-        versioned: Time,
-    ) -> Option<Schedule> {
-        if let Some(schedule) = self.schedules.get(&(job, version)) {
-            return Some(schedule.clone());
-        }
-        let schedule = Schedule::new(&spec.schedule, &job.to_bytes(), versioned).ok()?;
-        if self.schedules.len() >= crate::limits::CACHE_MAX {
-            self.schedules.clear();
-        }
-        self.schedules.insert((job, version), schedule.clone());
-        Some(schedule)
     }
 }

@@ -69,6 +69,7 @@ impl Options {
                 flow_low: rng.range(1, 5) as usize,
                 slice: rng.range(2, 40) as usize,
                 batch_changes: rng.range(8, 300) as usize,
+                tokens: if rng.per_mille(200) { rng.range(20, 400) as u32 } else { u32::MAX / 2 },
             },
             kill: quiet(kill),
             freeze: quiet(freeze),

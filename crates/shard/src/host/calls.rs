@@ -1,0 +1,279 @@
+//! Store calls: what the shards and the ownership ask of the store, and what its answers mean to
+//! them. One commit lane; one ownership call at a time, so that answers cannot overtake each other.
+
+use super::{CallId, Host, HostOutput, Message, Refusal, StoreAnswer, StoreCall, Under};
+use crate::batch::{Event, Output};
+use crate::command::{Answer, Refused};
+use crate::limits::NODE_TTL;
+use crate::pipeline::CommitEnd;
+use crate::rows::ReadId;
+use crate::shard::Shard;
+use model::cluster::{Cluster, Give, Renew, Take, Taken};
+use model::row::Commit;
+use model::{Epoch, ShardId, Time};
+
+impl Host {
+    pub(super) fn renew_soon(&mut self, local: Time) {
+        if !self.owning {
+            self.call(
+                local,
+                Under::Renew,
+                StoreCall::Renew(Renew { node: self.node, ttl: NODE_TTL }),
+            );
+            self.owning = true;
+        }
+    }
+
+    fn call(&mut self, local: Time, under: Under, call: StoreCall) {
+        self.last_call += 1;
+        let id = CallId(self.last_call);
+        self.calls.insert(id, (local, under));
+        self.outputs.push_back(HostOutput::Call(id, call));
+    }
+
+    /// Moves everything on that can move: outputs, reads, commits, epochs, gifts, the lease.
+    pub(super) fn pump(&mut self, local: Time) {
+        if !self.owning
+            && let Some(renew) = self.ownership.poll_renew(local)
+        {
+            self.owning = true;
+            self.call(local, Under::Renew, StoreCall::Renew(renew));
+        }
+        self.read(local);
+        self.commit(local);
+        self.own(local);
+        let mut outputs = Vec::new();
+        for (id, shard) in &mut self.shards {
+            while let Some(output) = shard.poll_output() {
+                outputs.push((*id, output));
+            }
+        }
+        for (shard, output) in outputs {
+            self.output(local, shard, output);
+        }
+    }
+
+    fn output(&mut self, local: Time, shard: ShardId, output: Output) {
+        match output {
+            Output::Reply(id, Answer::Refused(Refused::NotOwner))
+                if self.routes.contains_key(&id) =>
+            {
+                // The shard was closed under it: its new owner is found by the next tick.
+                if let Some(route) = self.routes.get_mut(&id) {
+                    route.look_again(local);
+                }
+            }
+            Output::Reply(id, answer) => self.answer(id, answer),
+            other => self.outputs.push_back(HostOutput::Shard(shard, other)),
+        }
+    }
+
+    fn read(&mut self, local: Time) {
+        let (mut reads, mut under) = (Vec::new(), Vec::new());
+        for (id, shard) in &mut self.shards {
+            while let Some((read_id, read)) = shard.poll_read() {
+                reads.push((*id, read));
+                under.push((*id, read_id, shard.epoch()));
+            }
+        }
+        if !reads.is_empty() {
+            self.call(local, Under::Read(under), StoreCall::Read(reads));
+        }
+    }
+
+    /// One commit lane: the batches of all shards in one call.
+    fn commit(&mut self, local: Time) {
+        let Some(now) = self.now(local) else { return };
+        if self.committing {
+            return;
+        }
+        let commits: Vec<Commit> =
+            self.shards.values_mut().filter_map(|shard| shard.poll_commit(now)).collect();
+        if !commits.is_empty() {
+            self.committing = true;
+            let under = commits.iter().map(|c| (c.shard, c.seq, c.epoch)).collect();
+            self.call(local, Under::Commit(under), StoreCall::Commit(commits));
+        }
+    }
+
+    /// New epochs for shards that lost track, gifts for nodes that asked.
+    fn own(&mut self, local: Time) {
+        if self.owning {
+            return;
+        }
+        let fenced: Vec<ShardId> =
+            self.shards.values().filter(|s| s.is_fenced()).map(Shard::id).collect();
+        fenced.into_iter().for_each(|id| self.close(local, id));
+        let mut takes = std::mem::take(&mut self.pending_takes);
+        takes.retain(|take| !self.shards.contains_key(&take.shard));
+        for (id, shard) in &self.shards {
+            if let Some(wish) = shard.wants_epoch() {
+                let (shard, epoch) = (*id, wish.epoch);
+                takes.push(Take { shard, node: self.node, epoch, by: wish.by });
+            }
+        }
+        if !takes.is_empty() {
+            self.owning = true;
+            self.call(local, Under::Take(takes.clone()), StoreCall::Take(takes));
+            return;
+        }
+        let gives: Vec<Give> = self
+            .giving
+            .iter()
+            .filter_map(|(id, to)| {
+                let shard = self.shards.get(id).filter(|shard| shard.is_drained())?;
+                Some(Give { shard: *id, node: self.node, epoch: shard.epoch(), to: *to })
+            })
+            .collect();
+        if !gives.is_empty() {
+            self.owning = true;
+            self.call(local, Under::Give(gives.clone()), StoreCall::Give(gives));
+        }
+    }
+
+    fn close(&mut self, local: Time, id: ShardId) {
+        self.giving.remove(&id);
+        if let Some(shard) = self.shards.remove(&id) {
+            for output in shard.close() {
+                self.output(local, id, output);
+            }
+        }
+    }
+
+    pub fn handle_store(&mut self, local: Time, id: CallId, answer: StoreAnswer) {
+        let Some((sent, under)) = self.calls.remove(&id) else { return };
+        match (under, answer) {
+            (Under::Commit(under), answer) => self.committed(local, sent, under, answer),
+            (Under::Read(under), answer) => self.were_read(local, under, answer),
+            (Under::Renew, StoreAnswer::Renew(view)) => self.renewed(local, sent, view),
+            (Under::Renew, _) => {
+                self.owning = false;
+                self.ownership.handle_renew_failed();
+            }
+            (Under::Take(takes), StoreAnswer::Take(taken)) => self.taken(local, &takes, taken),
+            (Under::Give(gives), StoreAnswer::Give(given)) => {
+                self.owning = false;
+                for (give, given) in gives.into_iter().zip(given) {
+                    self.giving.remove(&give.shard);
+                    self.close(local, give.shard);
+                    if given {
+                        let message = Message::Gave { shard: give.shard };
+                        self.outputs.push_back(HostOutput::Send(give.to, message));
+                        let event = Output::Event(Event::Gave);
+                        self.outputs.push_back(HostOutput::Shard(give.shard, event));
+                    }
+                }
+            }
+            // A take or a gift without an answer shows in the next renewal.
+            (Under::Take(_) | Under::Give(_), _) => {
+                self.owning = false;
+                self.renew_soon(local);
+            }
+        }
+        self.pump(local);
+    }
+
+    fn committed(
+        &mut self,
+        local: Time,
+        sent: Time,
+        under: Vec<(ShardId, u64, Epoch)>,
+        answer: StoreAnswer,
+    ) {
+        self.committing = false;
+        let ends = match answer {
+            StoreAnswer::Commit { now, ends } => {
+                self.clock.handle_sample(sent, local, now);
+                ends
+            }
+            StoreAnswer::Refused(Refusal::Room) => vec![CommitEnd::NoRoom; under.len()],
+            StoreAnswer::Refused(Refusal::NotNow) => vec![CommitEnd::NotNow; under.len()],
+            _ => vec![CommitEnd::Unknown; under.len()],
+        };
+        let Some(now) = self.now(local) else { return };
+        for ((id, seq, epoch), end) in under.into_iter().zip(ends) {
+            if let Some(shard) = self.shards.get_mut(&id).filter(|s| s.epoch() == epoch) {
+                shard.handle_commit(now, seq, end);
+            }
+        }
+    }
+
+    fn were_read(
+        &mut self,
+        local: Time,
+        under: Vec<(ShardId, ReadId, Epoch)>,
+        answer: StoreAnswer,
+    ) {
+        let Some(now) = self.now(local) else { return };
+        let mut pages = match answer {
+            StoreAnswer::Read(pages) => pages.into_iter().map(Some).collect(),
+            _ => vec![None; under.len()],
+        }
+        .into_iter();
+        for (id, read, epoch) in under {
+            let page = pages.next().flatten();
+            // Ids of reads begin again with every epoch of a shard.
+            let Some(shard) = self.shards.get_mut(&id).filter(|s| s.epoch() == epoch) else {
+                continue;
+            };
+            match page {
+                Some(page) => shard.handle_read(now, read, page),
+                None => shard.handle_read_failed(now, read),
+            }
+        }
+    }
+
+    fn renewed(&mut self, local: Time, sent: Time, view: Cluster) {
+        self.owning = false;
+        self.clock.handle_sample(sent, local, view.now);
+        self.expires = view.now.plus(NODE_TTL);
+        let held = self.shards.iter().map(|(id, shard)| (*id, shard.epoch())).collect();
+        let found = self.ownership.handle_renewed(local, view, &held);
+        found.fenced.into_iter().for_each(|id| self.close(local, id));
+        if found.lost_tail {
+            for (id, shard) in &mut self.shards {
+                shard.handle_lost_tail();
+                let event = Output::Event(Event::LostTail);
+                self.outputs.push_back(HostOutput::Shard(*id, event));
+            }
+        }
+        for (owner, shard) in found.ask {
+            self.outputs.push_back(HostOutput::Send(owner, Message::Ask { shard }));
+        }
+        self.pending_takes = found.take;
+        self.trust(local);
+    }
+
+    /// Heartbeats are answered while the lease holds even by the latest the store's time can be.
+    fn trust(&mut self, local: Time) {
+        let (Some(least), Some(most)) = (self.clock.at_least(local), self.clock.at_most(local))
+        else {
+            return;
+        };
+        let until = self.expires.minus(most.since(least));
+        self.shards.values_mut().for_each(|shard| shard.handle_trust(until));
+    }
+
+    fn taken(&mut self, local: Time, takes: &[Take], taken: Vec<Option<Taken>>) {
+        self.owning = false;
+        let Some(now) = self.now(local) else { return };
+        let alive = self.ownership.alive();
+        for (take, taken) in takes.iter().zip(taken) {
+            let id = take.shard;
+            match (self.shards.get_mut(&id), taken) {
+                (Some(shard), Some(taken)) => shard.handle_epoch(now, taken, &alive),
+                (None, Some(taken)) => {
+                    let mut shard = Shard::new(id, self.node, taken, &alive, now, self.planted);
+                    shard.set_sizes(self.sizes);
+                    self.shards.insert(id, shard);
+                    let event = Output::Event(Event::TookOver);
+                    self.outputs.push_back(HostOutput::Shard(id, event));
+                }
+                // Somebody else has it.
+                (Some(_), None) => self.close(local, id),
+                (None, None) => {}
+            }
+        }
+        self.trust(local);
+    }
+}

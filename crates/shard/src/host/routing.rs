@@ -1,0 +1,166 @@
+//! The way of a command to the shard that decides it, here or on another node. Any node takes any
+//! command; a forward is repeated only after a definite refusal, and makes one hop.
+
+use super::{Host, HostOutput, Message};
+use crate::batch::Output;
+use crate::command::{Answer, Command, CommandId, Refused};
+use crate::limits::{HEARD_MAX, ROUTE_AGAIN};
+use crate::shard::Caller;
+use model::{NodeId, ShardId, Span, Time};
+
+/// A command of a local caller on its way to an owner.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) shard: ShardId,
+    pub(super) command: Command,
+    pub(super) deadline: Time,
+    /// Local time until which an owner is looked for.
+    pub(super) patience: Time,
+    pub(super) sent_to: Option<NodeId>,
+    pub(super) tries: u32,
+    /// Not to be tried before this: an owner that has just refused refuses again.
+    pub(super) again_at: Time,
+}
+
+impl Route {
+    pub(super) fn look_again(&mut self, local: Time) {
+        self.sent_to = None;
+        self.again_at = local.plus(ROUTE_AGAIN);
+    }
+}
+
+impl Host {
+    /// Sends a command to its owner, or waits for there to be one. Repeats only after a definite
+    /// refusal.
+    pub(super) fn route(&mut self, local: Time, id: CommandId) {
+        let now = self.now(local);
+        let Some(route) = self.routes.get_mut(&id) else { return };
+        if route.sent_to.is_some() {
+            if route.deadline <= local {
+                // No answer came: it may have been done.
+                self.answer(id, Answer::Refused(Refused::Unknown));
+            }
+            return;
+        }
+        // Further away than a pause can be: the local clock ran wild and came back.
+        let pause = route.again_at.since(local);
+        if pause > Span::ZERO && pause <= ROUTE_AGAIN {
+            return;
+        }
+        if let (Some(shard), Some(now)) = (self.shards.get_mut(&route.shard), now)
+            && !self.giving.contains_key(&route.shard)
+        {
+            route.sent_to = Some(self.node);
+            route.tries += 1;
+            let deadline = now.plus(route.deadline.since(local));
+            let command = route.command.clone();
+            shard.handle_command(now, Caller { id, deadline }, command);
+            return;
+        }
+        if let Some(owner) = self.ownership.owner(route.shard)
+            && owner != self.node
+        {
+            route.sent_to = Some(owner);
+            route.tries += 1;
+            let message = Message::Forward {
+                id,
+                shard: route.shard,
+                command: route.command.clone(),
+                wait: route.deadline.since(local),
+                try_no: route.tries,
+            };
+            self.outputs.push_back(HostOutput::Send(owner, message));
+            return;
+        }
+        if route.patience <= local {
+            self.answer(id, Answer::Refused(Refused::NotOwner));
+        }
+    }
+
+    pub(super) fn answer(&mut self, id: CommandId, answer: Answer) {
+        if let Some((node, theirs, try_no)) = self.guests.remove(&id) {
+            let message = Message::Answer { id: theirs, answer, try_no };
+            self.outputs.push_back(HostOutput::Send(node, message));
+        } else if let Some(route) = self.routes.remove(&id) {
+            let output = Output::Reply(id, answer);
+            self.outputs.push_back(HostOutput::Shard(route.shard, output));
+        }
+    }
+
+    pub fn handle_message(&mut self, local: Time, from: NodeId, message: Message) {
+        match message {
+            Message::Forward { id, try_no, .. } if !self.first_time((from, id, try_no)) => {}
+            Message::Forward { id, shard, command, wait, try_no } => {
+                self.last_command += 1;
+                let mine = CommandId(self.last_command);
+                self.guests.insert(mine, (from, id, try_no));
+                let now = self.now(local);
+                let giving = self.giving.contains_key(&shard);
+                match (self.shards.get_mut(&shard), now) {
+                    (Some(shard), Some(now)) if !giving => {
+                        let caller = Caller { id: mine, deadline: now.plus(wait) };
+                        shard.handle_command(now, caller, command);
+                    }
+                    _ => self.answer(mine, Answer::Refused(Refused::NotOwner)),
+                }
+            }
+            Message::Answer { id, answer, try_no } => {
+                let refused = answer == Answer::Refused(Refused::NotOwner);
+                match self.routes.get_mut(&id).filter(|route| route.tries == try_no) {
+                    // A definite refusal: the shard has moved. Look for its owner again.
+                    Some(route) if refused && route.patience > local => route.look_again(local),
+                    Some(_) => self.answer(id, answer),
+                    None => {}
+                }
+            }
+            Message::Gone { id } => {
+                let mine: Vec<CommandId> = self
+                    .guests
+                    .iter()
+                    .filter(|(_, guest)| (guest.0, guest.1) == (from, id))
+                    .map(|(mine, _)| *mine)
+                    .collect();
+                for mine in mine {
+                    self.shards.values_mut().for_each(|shard| shard.handle_gone(mine));
+                    self.guests.remove(&mine);
+                }
+            }
+            Message::Ask { shard } => {
+                if self.ownership.belongs_to(shard, from)
+                    && let Some(owned) = self.shards.get_mut(&shard)
+                {
+                    owned.drain();
+                    self.giving.insert(shard, from);
+                }
+            }
+            Message::Gave { .. } => self.renew_soon(local),
+        }
+        self.pump(local);
+    }
+
+    /// A message could not be handed over at all (nobody listens there): it was not heard.
+    pub fn handle_bounce(&mut self, local: Time, message: &Message) {
+        if let Message::Forward { id, try_no, .. } = message
+            && let Some(route) = self.routes.get_mut(id).filter(|route| route.tries == *try_no)
+        {
+            if route.patience > local {
+                route.look_again(local);
+            } else {
+                self.answer(*id, Answer::Refused(Refused::NotOwner));
+            }
+        }
+        self.pump(local);
+    }
+
+    /// A router that asks again after a refusal counts its tries, so only a repetition by the
+    /// network has been heard before.
+    pub(super) fn first_time(&mut self, forward: (NodeId, CommandId, u32)) -> bool {
+        if self.heard_order.len() >= HEARD_MAX
+            && let Some(oldest) = self.heard_order.pop_front()
+        {
+            self.heard.remove(&oldest);
+        }
+        self.heard_order.push_back(forward);
+        self.heard.insert(forward)
+    }
+}
