@@ -129,6 +129,17 @@ impl SqliteStore {
         self.judge(moved.map_err(Fault::from))
     }
 
+    /// Bounds the file at so many pages (or not), at least at what it has: a quota, and how tests
+    /// fill a disk. Not stored in the file.
+    pub fn limit_pages(&self, pages: Option<u32>) -> Result<(), StoreError> {
+        let conn = lock(&self.writer);
+        self.usable()?;
+        // SQLite's own largest number, if none is wanted.
+        let pages = pages.map_or(4_294_967_294, i64::from);
+        let set = conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()));
+        self.judge(set.map_err(Fault::from))
+    }
+
     fn usable(&self) -> Result<(), StoreError> {
         if self.broken.get().is_some() { Err(StoreError::Unknown) } else { Ok(()) }
     }
