@@ -16,7 +16,7 @@ const LEASE_VALUES: [&str; 11] = [
     "request", "cancel",
 ];
 
-static LEASES: LazyLock<Table> = LazyLock::new(|| {
+pub(crate) static LEASES: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&Shape {
         name: "leases",
         key: &["shard", "run"],
@@ -26,7 +26,7 @@ static LEASES: LazyLock<Table> = LazyLock::new(|| {
     })
 });
 
-static CHECKPOINTS: LazyLock<Table> = LazyLock::new(|| {
+pub(crate) static CHECKPOINTS: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&Shape {
         name: "checkpoints",
         key: &["shard", "run"],
@@ -36,7 +36,7 @@ static CHECKPOINTS: LazyLock<Table> = LazyLock::new(|| {
     })
 });
 
-static HOLDS: LazyLock<Table> = LazyLock::new(|| {
+pub(crate) static HOLDS: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&Shape {
         name: "holds",
         key: &["shard", "scope", "namespace", "queue"],
@@ -106,6 +106,17 @@ fn holder(cols: &mut Cols<'_>) -> Res<Holder> {
     }
 }
 
+pub(crate) static WITH_RUNS: LazyLock<String> = LazyLock::new(|| {
+    let lease: Vec<String> = LEASE_VALUES.iter().map(|name| format!("l.{name}")).collect();
+    format!(
+        "SELECT l.shard, l.run, {}, {} FROM leases AS l
+             CROSS JOIN runs AS r INDEXED BY runs_id ON r.id = l.run AND r.shard = l.shard
+             WHERE l.shard = ?1 AND l.run > ?2 ORDER BY l.run LIMIT ?3",
+        lease.join(", "),
+        runs::columns("r")
+    )
+});
+
 /// Leases with their runs; one whose run is gone is passed over.
 pub(crate) fn leases(
     conn: &Connection,
@@ -113,18 +124,8 @@ pub(crate) fn leases(
     after: Option<RunId>,
     limit: usize,
 ) -> Res<Vec<(LeaseRow, RunRow)>> {
-    static SQL: LazyLock<String> = LazyLock::new(|| {
-        let lease: Vec<String> = LEASE_VALUES.iter().map(|name| format!("l.{name}")).collect();
-        format!(
-            "SELECT l.shard, l.run, {}, {} FROM leases AS l
-             CROSS JOIN runs AS r INDEXED BY runs_id ON r.id = l.run AND r.shard = l.shard
-             WHERE l.shard = ?1 AND l.run > ?2 ORDER BY l.run LIMIT ?3",
-            lease.join(", "),
-            runs::columns("r")
-        )
-    });
     let after = after.map_or_else(|| ids::FIRST.to_vec(), |after| run_bytes(after).to_vec());
-    runs::list(conn, &SQL, params![shard.0, after, runs::bound(limit)], |row| {
+    runs::list(conn, &WITH_RUNS, params![shard.0, after, runs::bound(limit)], |row| {
         Ok((read_lease(row)?, runs::read(row, 2 + LEASE_VALUES.len())?))
     })
 }

@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-static HISTORY: LazyLock<Table> = LazyLock::new(|| {
+pub(crate) static HISTORY: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&Shape {
         name: "history",
         key: &["shard", "run", "token"],
@@ -136,6 +136,17 @@ fn read(row: &rusqlite::Row<'_>) -> Res<HistoryRow> {
     Ok(row)
 }
 
+pub(crate) const RANGES: &str = "SELECT shard, run, token, nominal, until, finished, status
+         FROM history INDEXED BY history_ranges
+         WHERE planned_job = ?2 AND until > ?3 AND until > nominal AND nominal <= ?4
+           AND shard = ?1";
+
+pub(crate) const INSTANTS: &str = "SELECT shard, run, token, nominal, nominal, finished, status
+         FROM history INDEXED BY history_instants
+         WHERE planned_job = ?2 AND nominal > ?3 AND nominal <= ?4 AND shard = ?1
+           AND NOT coalesce(until > nominal, 0)
+         ORDER BY nominal";
+
 /// One outcome for each instant, and one for each range that overlaps `(after, until]`, whole.
 pub(crate) fn outcomes(
     conn: &Connection,
@@ -151,24 +162,13 @@ pub(crate) fn outcomes(
     live(conn, shard, job, (after, until), &mut seen)?;
     let id = job_bytes(job);
     let params = params![shard.0, id, after.micros(), until.micros()];
-    let mut statement = conn.prepare_cached(
-        "SELECT shard, run, token, nominal, until, finished, status
-         FROM history INDEXED BY history_ranges
-         WHERE planned_job = ?2 AND until > ?3 AND until > nominal AND nominal <= ?4
-           AND shard = ?1",
-    )?;
+    let mut statement = conn.prepare_cached(RANGES)?;
     let mut rows = statement.query(params)?;
     while let Some(row) = rows.next()? {
         let past = Past::read(row)?;
         seen.entry((past.nominal, past.until)).or_default().add(&past);
     }
-    let mut statement = conn.prepare_cached(
-        "SELECT shard, run, token, nominal, nominal, finished, status
-         FROM history INDEXED BY history_instants
-         WHERE planned_job = ?2 AND nominal > ?3 AND nominal <= ?4 AND shard = ?1
-           AND NOT coalesce(until > nominal, 0)
-         ORDER BY nominal",
-    )?;
+    let mut statement = conn.prepare_cached(INSTANTS)?;
     let mut rows = statement.query(params)?;
     let (mut counted, mut last) = (0, None);
     while let Some(row) = rows.next()? {

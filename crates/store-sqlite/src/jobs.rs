@@ -14,7 +14,7 @@ use model::{JobId, Spec, Time};
 use rusqlite::{Connection, params};
 use std::sync::{Arc, LazyLock};
 
-static JOBS: LazyLock<Table> = LazyLock::new(|| {
+pub(crate) static JOBS: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&Shape {
         name: "jobs",
         key: &["shard", "id"],
@@ -46,7 +46,7 @@ static JOBS: LazyLock<Table> = LazyLock::new(|| {
     })
 });
 
-static SPECS: LazyLock<Table> = LazyLock::new(|| {
+pub(crate) static SPECS: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&Shape {
         name: "specs",
         key: &["shard", "job", "version"],
@@ -56,7 +56,7 @@ static SPECS: LazyLock<Table> = LazyLock::new(|| {
     })
 });
 
-static BACKLOGS: LazyLock<Table> = LazyLock::new(|| {
+pub(crate) static BACKLOGS: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&Shape {
         name: "backlogs",
         key: &["shard", "id"],

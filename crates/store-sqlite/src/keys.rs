@@ -21,7 +21,7 @@ use std::sync::LazyLock;
 const DAY_MICROS: i64 = 86_400_000_000;
 const EMPTY: [&str; 2] = ["DELETE FROM keys_0", "DELETE FROM keys_1"];
 
-static KEYS: LazyLock<[Table; 2]> = LazyLock::new(|| {
+pub(crate) static KEYS: LazyLock<[Table; 2]> = LazyLock::new(|| {
     ["keys_0", "keys_1"].map(|name| {
         Table::new(&Shape {
             name,

@@ -26,6 +26,8 @@ mod history;
 mod ids;
 mod jobs;
 mod keys;
+#[cfg(test)]
+mod plans;
 mod read;
 mod runs;
 mod schema;

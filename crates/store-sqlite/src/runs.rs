@@ -45,7 +45,7 @@ const VALUES: [&str; 24] = [
     "fresh",
 ];
 
-static RUNS: LazyLock<Table> = LazyLock::new(|| {
+pub(crate) static RUNS: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&Shape {
         name: "runs",
         key: &KEY,
@@ -173,6 +173,16 @@ pub(crate) fn spec(cols: &mut Cols<'_>) -> Res<Arc<Spec>> {
     encode::decode(body, payload).map(Arc::new).ok_or_else(|| cols.odd_before(1))
 }
 
+pub(crate) static OF_FLOW: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {} FROM runs AS r INDEXED BY runs_ready
+             WHERE state = 2 AND shard = ?1 AND namespace = ?2 AND queue = ?3 AND kind = ?4
+               AND priority = ?5 AND lane = ?6 AND grp = ?7 AND (due, id) > (?8, ?9)
+             ORDER BY due, id LIMIT ?10",
+        columns("r")
+    )
+});
+
 pub(crate) fn of_flow(
     conn: &Connection,
     shard: ShardId,
@@ -180,15 +190,6 @@ pub(crate) fn of_flow(
     after: Option<(Time, RunId)>,
     limit: usize,
 ) -> Res<Vec<RunRow>> {
-    static SQL: LazyLock<String> = LazyLock::new(|| {
-        format!(
-            "SELECT {} FROM runs AS r INDEXED BY runs_ready
-             WHERE state = 2 AND shard = ?1 AND namespace = ?2 AND queue = ?3 AND kind = ?4
-               AND priority = ?5 AND lane = ?6 AND grp = ?7 AND (due, id) > (?8, ?9)
-             ORDER BY due, id LIMIT ?10",
-            columns("r")
-        )
-    });
     let (due, id) = match after {
         Some((due, id)) => (due.micros(), run_bytes(id).to_vec()),
         None => (i64::MIN, ids::FIRST.to_vec()),
@@ -206,8 +207,15 @@ pub(crate) fn of_flow(
         id,
         bound(limit)
     ];
-    list(conn, &SQL, params, |row| read(row, 0))
+    list(conn, &OF_FLOW, params, |row| read(row, 0))
 }
+
+pub(crate) const FLOWS: &str =
+    "SELECT shard, id, state, namespace, queue, kind, priority, lane, grp
+        FROM runs INDEXED BY runs_ready
+        WHERE state = 2 AND shard = ?1
+          AND (namespace, queue, kind, priority, lane, grp) > (?2, ?3, ?4, ?5, ?6, ?7)
+        ORDER BY namespace, queue, kind, priority, lane, grp LIMIT 1";
 
 /// One seek per flow, however many runs each has.
 pub(crate) fn flows(
@@ -216,12 +224,7 @@ pub(crate) fn flows(
     after: Option<&FlowKey>,
     limit: usize,
 ) -> Res<Vec<FlowKey>> {
-    const SQL: &str = "SELECT shard, id, state, namespace, queue, kind, priority, lane, grp
-        FROM runs INDEXED BY runs_ready
-        WHERE state = 2 AND shard = ?1
-          AND (namespace, queue, kind, priority, lane, grp) > (?2, ?3, ?4, ?5, ?6, ?7)
-        ORDER BY namespace, queue, kind, priority, lane, grp LIMIT 1";
-    let mut statement = conn.prepare_cached(SQL)?;
+    let mut statement = conn.prepare_cached(FLOWS)?;
     let mut found: Vec<FlowKey> = Vec::new();
     while found.len() < limit {
         let mut rows = match found.last().or(after) {
@@ -243,6 +246,14 @@ pub(crate) fn flows(
     Ok(found)
 }
 
+pub(crate) static OF_JOB: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {} FROM runs AS r INDEXED BY runs_id
+             WHERE id > ?2 AND id <= ?3 AND shard = ?1 ORDER BY id LIMIT ?4",
+        columns("r")
+    )
+});
+
 pub(crate) fn of_job(
     conn: &Connection,
     shard: ShardId,
@@ -250,20 +261,13 @@ pub(crate) fn of_job(
     after: Option<RunId>,
     limit: usize,
 ) -> Res<Vec<RunRow>> {
-    static SQL: LazyLock<String> = LazyLock::new(|| {
-        format!(
-            "SELECT {} FROM runs AS r INDEXED BY runs_id
-             WHERE id > ?2 AND id <= ?3 AND shard = ?1 ORDER BY id LIMIT ?4",
-            columns("r")
-        )
-    });
     // The job's id alone sorts before all its runs.
     let start = match after {
         Some(after) if after >= RunId::first_of(job) => run_bytes(after).to_vec(),
         _ => ids::job_bytes(job).to_vec(),
     };
     let params = params![shard.0, start, ids::last_of(job), bound(limit)];
-    list(conn, &SQL, params, |row| read(row, 0))
+    list(conn, &OF_JOB, params, |row| read(row, 0))
 }
 
 /// All rows of a bounded statement.

@@ -72,6 +72,11 @@ impl Table {
         }
     }
 
+    #[cfg(test)]
+    pub fn all(&self) -> Vec<&str> {
+        vec![&self.update, &self.delete, &self.exists, &self.select]
+    }
+
     /// Makes one change; false where the row was not as expected.
     pub fn put(
         &self,

@@ -18,16 +18,17 @@ use std::sync::LazyLock;
 /// million rows of which few are due soon.
 const EXAMINED_PER_ROW: usize = 16;
 
-static RUNS: LazyLock<String> = LazyLock::new(|| {
+pub(crate) static RUNS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT bucket, id, due, {} FROM runs AS r WHERE shard = ?1
          AND (bucket, id) > (?2, ?3) AND bucket < ?4 ORDER BY bucket, id",
         runs::columns("r")
     )
 });
-const JOBS: &str = "SELECT bucket, id, due FROM jobs INDEXED BY jobs_wheel WHERE shard = ?1
+pub(crate) const JOBS: &str =
+    "SELECT bucket, id, due FROM jobs INDEXED BY jobs_wheel WHERE shard = ?1
     AND bucket IS NOT NULL AND (bucket, id) > (?2, ?3) AND bucket < ?4 ORDER BY bucket, id";
-const BACKLOGS: &str = "SELECT bucket, id, due FROM backlogs INDEXED BY backlogs_wheel
+pub(crate) const BACKLOGS: &str = "SELECT bucket, id, due FROM backlogs INDEXED BY backlogs_wheel
     WHERE shard = ?1 AND (bucket, id) > (?2, ?3) AND bucket < ?4 ORDER BY bucket, id";
 
 /// Where each kind begins: strictly after this bucket and id.

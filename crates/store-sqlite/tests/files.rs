@@ -136,19 +136,21 @@ fn a_second_process_is_refused_and_a_later_one_is_not() {
 #[test]
 fn a_full_disk_refuses_and_heals() {
     let store = make();
-    let mut desk = Desk::open(&store, 3);
+    let (mut desk, mut other) = (Desk::open(&store, 3), Desk::open(&store, 4));
     let row = ready(&desk, 0);
     desk.commit(vec![insert_run(&row)]);
     store.store.limit_pages(Some(1)).expect("a limit");
     let mut refused = 0;
     for n in 1..200 {
         // Two shards: neither may be applied when there is no room for both.
+        let small = other.build(vec![]);
         let rows = (0..20).map(|m| insert_run(&ready(&desk, n * 100 + m))).collect();
         let commit = desk.build(rows);
-        match store.commit(&[commit.clone()]) {
+        match store.commit(&[small, commit.clone()]) {
             Ok(committed) => {
-                assert_eq!(committed.outcomes, [Outcome::Durable]);
+                assert_eq!(committed.outcomes, [Outcome::Durable; 2]);
                 desk.seq += 1;
+                other.seq += 1;
             }
             Err(error) => {
                 assert_eq!(error, StoreError::Refused(Refusal::Room));
@@ -161,6 +163,7 @@ fn a_full_disk_refuses_and_heals() {
     assert_eq!(store.store.broken(), None);
     assert!(store.store.last_fault().is_some());
     // What needs no room still goes: an empty commit, and a removal.
+    other.commit(vec![]);
     desk.commit(vec![store::conformance::desk::remove(Key::Run(row.id), 1)]);
     store.store.limit_pages(None).expect("no limit");
     let row = ready(&desk, 99_999);
