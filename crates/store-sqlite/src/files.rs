@@ -16,6 +16,8 @@ const BUSY: Duration = Duration::from_secs(2);
 const STATEMENTS: usize = 128;
 /// The writer checkpoints by itself only when `checkpoint` was not called for so many pages.
 const AUTOCHECKPOINT_PAGES: i64 = 16_384;
+/// What the log's file is cut back to when a burst had made it larger.
+const LOG_KEPT_BYTES: i64 = 128 << 20;
 /// KiB of page cache, negative as SQLite wants it.
 const WRITER_CACHE: i64 = -65_536;
 const READER_CACHE: i64 = -8_192;
@@ -31,6 +33,18 @@ pub(crate) fn lock(folder: &Path) -> Result<File, OpenError> {
     }
 }
 
+/// A file whose name is not on the disk yet is lost with everything in it. SQLite sees to the
+/// files' names, not to the name of the folder.
+pub(crate) fn sync_names(folder: &Path) -> Result<(), OpenError> {
+    if cfg!(unix) {
+        let folder = folder.canonicalize()?;
+        for folder in folder.ancestors().take(2) {
+            File::open(folder)?.sync_all()?;
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn writer(folder: &Path) -> Result<Connection, OpenError> {
     let conn = Connection::open(folder.join("duly.db"))?;
     conn.busy_timeout(BUSY)?;
@@ -41,6 +55,7 @@ pub(crate) fn writer(folder: &Path) -> Result<Connection, OpenError> {
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "cache_size", WRITER_CACHE)?;
     conn.pragma_update_and_check(None, "wal_autocheckpoint", AUTOCHECKPOINT_PAGES, |_| Ok(()))?;
+    conn.pragma_update_and_check(None, "journal_size_limit", LOG_KEPT_BYTES, |_| Ok(()))?;
     common(&conn)?;
     Ok(conn)
 }
