@@ -50,7 +50,11 @@ pub(crate) fn writer(folder: &Path) -> Result<Connection, OpenError> {
     conn.busy_timeout(BUSY)?;
     // Before the first table; without effect on a file that has some.
     conn.pragma_update(None, "page_size", 4096)?;
-    conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    let mode: String =
+        conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(OpenError::NoLog);
+    }
     // FULL: a commit is answered when it is on the disk. Never less.
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "cache_size", WRITER_CACHE)?;
