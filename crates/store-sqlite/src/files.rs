@@ -80,3 +80,31 @@ fn common(conn: &Connection) -> rusqlite::Result<()> {
     conn.pragma_update(None, "trusted_schema", false)?;
     conn.pragma_update(None, "temp_store", "MEMORY")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No other test would notice: a killed process leaves its writes with the kernel, only a
+    /// power cut takes them.
+    #[test]
+    fn the_writer_waits_for_the_disk() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let conn = writer(folder.path()).expect("it opens");
+        let number = |name: &str| -> i64 {
+            conn.pragma_query_value(None, name, |row| row.get(0)).expect("a number")
+        };
+        const FULL: i64 = 2;
+        assert_eq!(number("synchronous"), FULL);
+        assert_eq!(number("page_size"), 4096);
+        assert_eq!(number("foreign_keys"), 0);
+    }
+
+    #[test]
+    fn a_reader_cannot_write() {
+        let folder = tempfile::tempdir().expect("a folder");
+        writer(folder.path()).expect("it opens").execute_batch("CREATE TABLE t (x)").expect("made");
+        let conn = reader(folder.path()).expect("it opens");
+        assert!(conn.execute_batch("INSERT INTO t VALUES (1)").is_err());
+    }
+}

@@ -6,10 +6,10 @@ mod common;
 use common::{Moved, make};
 use model::Span;
 use model::row::{Key, Row};
-use store::Store;
 use store::conformance::TestStore;
 use store::conformance::desk::{Desk, insert};
 use store::conformance::sample::{self, job_id};
+use store::{Outcome, Store};
 
 const DAY: Span = Span::from_secs(86_400);
 
@@ -70,4 +70,21 @@ fn a_replaced_key_begins_again() {
     assert!(is_known(&desk));
     store.advance(DAY);
     assert!(!is_known(&desk));
+}
+
+/// Decisions of a clock that runs ahead are refused; fence and number are told first, rows last.
+#[test]
+fn a_decision_from_the_future_is_refused() {
+    let store: Moved = make();
+    let mut desk = Desk::open(&store, 3);
+    let mut ahead =
+        desk.build(vec![store::conformance::desk::remove(Key::Job(job_id(desk.shard, 1)), 1)]);
+    ahead.decided = desk.now().plus(Span::from_micros(1));
+    let (mut fenced, mut gap) = (ahead.clone(), ahead.clone());
+    (fenced.epoch.0, fenced.seq, gap.seq) = (9, 9, 9);
+    assert_eq!(desk.send(fenced), Outcome::Fenced);
+    assert_eq!(desk.send(gap), Outcome::Gap { last: 0 });
+    assert_eq!(desk.send(ahead.clone()), Outcome::Early);
+    store.advance(Span::from_micros(1));
+    assert_eq!(desk.send(ahead), Outcome::Row { index: 0 }, "its time has come");
 }
