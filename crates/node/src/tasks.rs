@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::io::Write;
+use std::time::Duration;
 
 /// The exit code of a process that had to stop itself.
 const EXIT_FAILED: i32 = 1;
@@ -27,6 +28,16 @@ pub fn thread(name: &str, body: impl FnOnce() + Send + 'static) {
     if let Err(error) = std::thread::Builder::new().name(name.to_string()).spawn(body) {
         end(&format!("the thread {name} could not be started: {error}"));
     }
+}
+
+/// A thread that does something now and then, for the life of the process.
+pub fn every(name: &str, pause: Duration, mut body: impl FnMut() + Send + 'static) {
+    thread(name, move || {
+        loop {
+            std::thread::sleep(pause);
+            body();
+        }
+    });
 }
 
 /// Starts tasks for crates that may not start their own.

@@ -1,0 +1,63 @@
+//! The data folder: the database, its lock, and how connections are set up.
+//!
+//! The lock is a file of its own (`duly.lock`) with an advisory lock of the operating system, which
+//! ends with the process however that ends. `sqlite3` does not ask for it, so a person may look
+//! while duly runs; a second duly may not.
+
+use crate::error::OpenError;
+use rusqlite::{Connection, OpenFlags};
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a stranger (`sqlite3`, a backup) may keep the file to itself before a call is refused.
+const BUSY: Duration = Duration::from_secs(2);
+/// Statements are few and fixed; all of them stay prepared.
+const STATEMENTS: usize = 128;
+/// The writer checkpoints by itself only when `checkpoint` was not called for so many pages.
+const AUTOCHECKPOINT_PAGES: i64 = 16_384;
+/// KiB of page cache, negative as SQLite wants it.
+const WRITER_CACHE: i64 = -65_536;
+const READER_CACHE: i64 = -8_192;
+
+pub(crate) fn lock(folder: &Path) -> Result<File, OpenError> {
+    std::fs::create_dir_all(folder)?;
+    let file =
+        File::options().create(true).truncate(false).write(true).open(folder.join("duly.lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+pub(crate) fn writer(folder: &Path) -> Result<Connection, OpenError> {
+    let conn = Connection::open(folder.join("duly.db"))?;
+    conn.busy_timeout(BUSY)?;
+    // Before the first table; without effect on a file that has some.
+    conn.pragma_update(None, "page_size", 4096)?;
+    conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    // FULL: a commit is answered when it is on the disk. Never less.
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    conn.pragma_update(None, "cache_size", WRITER_CACHE)?;
+    conn.pragma_update_and_check(None, "wal_autocheckpoint", AUTOCHECKPOINT_PAGES, |_| Ok(()))?;
+    common(&conn)?;
+    Ok(conn)
+}
+
+pub(crate) fn reader(folder: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(folder.join("duly.db"), flags)?;
+    conn.busy_timeout(BUSY)?;
+    conn.pragma_update(None, "cache_size", READER_CACHE)?;
+    common(&conn)?;
+    Ok(conn)
+}
+
+fn common(conn: &Connection) -> rusqlite::Result<()> {
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    conn.pragma_update(None, "foreign_keys", false)?;
+    // A schema that was tampered with must not call functions with side effects.
+    conn.pragma_update(None, "trusted_schema", false)?;
+    conn.pragma_update(None, "temp_store", "MEMORY")
+}

@@ -1,0 +1,269 @@
+//! The history: found by run and token, and by a job's nominal instants.
+
+use crate::codes::Code;
+use crate::cols::Cols;
+use crate::error::Res;
+use crate::ids::{job_bytes, last_of, run_bytes};
+use crate::table::{Shape, Table};
+use model::id::ShardId;
+use model::read::Outcome;
+use model::row::{Expect, HistoryRow, Row};
+use model::{Cause, FlowKey, JobId, Namespace, RunId, Status, Time, Token};
+use rusqlite::{Connection, params};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+pub(crate) static HISTORY: LazyLock<Table> = LazyLock::new(|| {
+    Table::new(&Shape {
+        name: "history",
+        key: &["shard", "run", "token"],
+        values: &[
+            "attempt",
+            "namespace",
+            "nominal",
+            "due",
+            "started",
+            "finished",
+            "version",
+            "status",
+            "worker",
+            "code",
+            "error",
+            "output",
+            "state_after",
+            "next",
+            "until",
+            "count",
+            "flow_namespace",
+            "queue",
+            "kind",
+            "priority",
+            "lane",
+            "grp",
+            "planned_job",
+        ],
+        kept: &[],
+        rev: false,
+    })
+});
+
+pub(crate) fn put(
+    conn: &Connection,
+    shard: ShardId,
+    (run, token): (RunId, Token),
+    row: Option<&HistoryRow>,
+    expect: Expect,
+) -> Res<bool> {
+    let id = run_bytes(run);
+    let key = params![shard.0, id, token.0 as i64];
+    let Some(row) = row else { return HISTORY.put(conn, key, None, expect) };
+    let flow = row.flow.as_ref();
+    let other = flow.map(|flow| flow.namespace).filter(|namespace| *namespace != row.namespace);
+    let values = params![
+        row.attempt,
+        row.namespace.0,
+        row.nominal.micros(),
+        row.due.micros(),
+        row.started.map(Time::micros),
+        row.finished.micros(),
+        row.version,
+        row.status.code(),
+        row.worker.as_deref(),
+        row.code,
+        row.error.as_deref(),
+        row.output.as_deref(),
+        row.after.code(),
+        row.next.map(Time::micros),
+        row.until.map(Time::micros),
+        row.count as i64,
+        other.map(|namespace| namespace.0),
+        flow.map(|flow| &*flow.queue),
+        flow.map(|flow| &*flow.kind),
+        flow.map(|flow| flow.priority),
+        flow.map(|flow| flow.lane.code()),
+        flow.map(|flow| crate::ids::group_text(flow.group.as_ref())),
+        stands_for_an_instant(run).then(|| job_bytes(run.job)),
+    ];
+    HISTORY.put(conn, key, Some(values), expect)
+}
+
+pub(crate) fn get(conn: &Connection, shard: ShardId, run: RunId, token: Token) -> Res<Option<Row>> {
+    HISTORY.get(conn, params![shard.0, run_bytes(run), token.0 as i64], |row| {
+        read(row).map(|row| Row::History(Box::new(row)))
+    })
+}
+
+fn read(row: &rusqlite::Row<'_>) -> Res<HistoryRow> {
+    let mut cols = Cols::from(row, "history", 1);
+    let mut row = HistoryRow {
+        run: cols.run()?,
+        token: Token(cols.bits()?),
+        attempt: cols.num()?,
+        namespace: Namespace(cols.num()?),
+        nominal: cols.time()?,
+        due: cols.time()?,
+        started: cols.opt_time()?,
+        finished: cols.time()?,
+        version: cols.num()?,
+        status: cols.code()?,
+        worker: cols.opt_text()?,
+        code: match cols.opt_int()? {
+            Some(code) => Some(u16::try_from(code).map_err(|_| cols.odd())?),
+            None => None,
+        },
+        error: cols.opt_text()?,
+        output: cols.opt_blob()?.map(Into::into),
+        after: cols.code()?,
+        next: cols.opt_time()?,
+        until: cols.opt_time()?,
+        count: cols.bits()?,
+        flow: None,
+    };
+    let namespace = match cols.opt_int()? {
+        Some(other) => Namespace(u32::try_from(other).map_err(|_| cols.odd())?),
+        None => row.namespace,
+    };
+    if let Some(queue) = cols.opt_text()? {
+        row.flow = Some(FlowKey {
+            namespace,
+            queue,
+            kind: cols.text()?,
+            priority: cols.num()?,
+            lane: cols.code()?,
+            group: cols.group()?,
+        });
+    }
+    Ok(row)
+}
+
+pub(crate) const RANGES: &str = "SELECT shard, run, token, nominal, until, finished, status
+         FROM history INDEXED BY history_ranges
+         WHERE planned_job = ?2 AND until > ?3 AND until > nominal AND nominal <= ?4
+           AND shard = ?1";
+
+pub(crate) const INSTANTS: &str = "SELECT shard, run, token, nominal, nominal, finished, status
+         FROM history INDEXED BY history_instants
+         WHERE planned_job = ?2 AND nominal > ?3 AND nominal <= ?4 AND shard = ?1
+           AND NOT coalesce(until > nominal, 0)
+         ORDER BY nominal";
+
+/// One outcome for each instant, and one for each range that overlaps `(after, until]`, whole.
+pub(crate) fn outcomes(
+    conn: &Connection,
+    shard: ShardId,
+    job: JobId,
+    (after, until): (Time, Time),
+    limit: usize,
+) -> Res<Vec<Outcome>> {
+    let mut seen: BTreeMap<(Time, Time), Seen> = BTreeMap::new();
+    if after >= until {
+        return Ok(Vec::new());
+    }
+    live(conn, shard, job, (after, until), &mut seen)?;
+    let id = job_bytes(job);
+    let params = params![shard.0, id, after.micros(), until.micros()];
+    let mut statement = conn.prepare_cached(RANGES)?;
+    let mut rows = statement.query(params)?;
+    while let Some(row) = rows.next()? {
+        let past = Past::read(row)?;
+        seen.entry((past.nominal, past.until)).or_default().add(&past);
+    }
+    let mut statement = conn.prepare_cached(INSTANTS)?;
+    let mut rows = statement.query(params)?;
+    let (mut counted, mut last) = (0, None);
+    while let Some(row) = rows.next()? {
+        let past = Past::read(row)?;
+        if last != Some(past.nominal) {
+            last = Some(past.nominal);
+            counted += 1;
+            if counted > limit {
+                break;
+            }
+        }
+        seen.entry((past.nominal, past.nominal)).or_default().add(&past);
+    }
+    let outcomes = seen.into_iter().map(|((nominal, until), seen)| Outcome {
+        nominal,
+        until,
+        ran: seen.ran,
+        succeeded: seen.succeeded,
+        live: seen.live,
+    });
+    Ok(outcomes.take(limit).collect())
+}
+
+/// The unfinished runs of the job.
+fn live(
+    conn: &Connection,
+    shard: ShardId,
+    job: JobId,
+    (after, until): (Time, Time),
+    seen: &mut BTreeMap<(Time, Time), Seen>,
+) -> Res<()> {
+    let mut statement = conn.prepare_cached(
+        "SELECT shard, id, rev, nominal FROM runs INDEXED BY runs_id
+         WHERE id > ?2 AND id <= ?3 AND shard = ?1 AND nominal > ?4 AND nominal <= ?5",
+    )?;
+    let params = params![shard.0, job_bytes(job), last_of(job), after.micros(), until.micros()];
+    let mut rows = statement.query(params)?;
+    while let Some(row) = rows.next()? {
+        let mut cols = Cols::from(row, "runs", 1);
+        if stands_for_an_instant(cols.run()?) {
+            cols.skip(1);
+            let nominal = cols.time()?;
+            let seen = seen.entry((nominal, nominal)).or_default();
+            (seen.ran, seen.live) = (true, true);
+        }
+    }
+    Ok(())
+}
+
+/// What an outcome needs of a row.
+struct Past {
+    run: RunId,
+    token: Token,
+    nominal: Time,
+    until: Time,
+    finished: Time,
+    status: Status,
+}
+
+impl Past {
+    fn read(row: &rusqlite::Row<'_>) -> Res<Past> {
+        let mut cols = Cols::from(row, "history", 1);
+        Ok(Past {
+            run: cols.run()?,
+            token: Token(cols.bits()?),
+            nominal: cols.time()?,
+            until: cols.time()?,
+            finished: cols.time()?,
+            status: cols.code()?,
+        })
+    }
+}
+
+/// What is known of one instant, or of one range, so far.
+#[derive(Default)]
+struct Seen {
+    ran: bool,
+    live: bool,
+    succeeded: bool,
+    /// The last row so far; the token decides between two that finished together.
+    last: Option<(Time, Token, RunId)>,
+}
+
+impl Seen {
+    fn add(&mut self, row: &Past) {
+        self.ran |= !row.status.is_verdict_only();
+        let place = Some((row.finished, row.token, row.run));
+        if place > self.last {
+            self.last = place;
+            self.succeeded = row.status == Status::Succeeded;
+        }
+    }
+}
+
+/// A trigger's nominal instant is when somebody asked; it says nothing about the schedule.
+fn stands_for_an_instant(run: RunId) -> bool {
+    matches!(run.cause(), Cause::Occurrence(_) | Cause::Backfill { .. } | Cause::Rerun(_))
+}

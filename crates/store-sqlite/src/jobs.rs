@@ -1,0 +1,247 @@
+//! Recurring jobs, their specs, and the backlogs of their past instants.
+
+use crate::codes::Code;
+use crate::cols::Cols;
+use crate::encode;
+use crate::error::Res;
+use crate::ids::{backlog_bytes, job_bytes, run_bytes};
+use crate::runs;
+use crate::table::{Shape, Table};
+use model::id::ShardId;
+use model::read::Bucket;
+use model::row::{BacklogId, BacklogRow, Expect, JobRow, Pause, Row};
+use model::{JobId, Spec, Time};
+use rusqlite::{Connection, params};
+use std::sync::{Arc, LazyLock};
+
+pub(crate) static JOBS: LazyLock<Table> = LazyLock::new(|| {
+    Table::new(&Shape {
+        name: "jobs",
+        key: &["shard", "id"],
+        values: &[
+            "rev",
+            "bucket",
+            "due",
+            "namespace",
+            "state",
+            "version",
+            "created",
+            "versioned",
+            "mark",
+            "next",
+            "fired",
+            "live",
+            "active",
+            "waiting",
+            "pause_since",
+            "pause_until",
+            "pause_reason",
+            "reruns",
+            "backfills",
+            "sweep",
+            "removing",
+        ],
+        kept: &[],
+        rev: true,
+    })
+});
+
+pub(crate) static SPECS: LazyLock<Table> = LazyLock::new(|| {
+    Table::new(&Shape {
+        name: "specs",
+        key: &["shard", "job", "version"],
+        values: &["namespace", "name", "body", "payload"],
+        kept: &[],
+        rev: false,
+    })
+});
+
+pub(crate) static BACKLOGS: LazyLock<Table> = LazyLock::new(|| {
+    Table::new(&Shape {
+        name: "backlogs",
+        key: &["shard", "id"],
+        values: &[
+            "rev",
+            "bucket",
+            "due",
+            "cursor",
+            "until",
+            "per_second",
+            "only_those",
+            "version",
+            "versioned",
+            "done",
+            "total",
+        ],
+        kept: &[],
+        rev: true,
+    })
+});
+
+pub(crate) fn put_job(
+    conn: &Connection,
+    shard: ShardId,
+    id: JobId,
+    row: Option<&JobRow>,
+    expect: Expect,
+    now: Time,
+) -> Res<bool> {
+    let id = job_bytes(id);
+    let key = params![shard.0, id];
+    let Some(row) = row else { return JOBS.put(conn, key, None, expect) };
+    let pause = row.pause.as_ref();
+    let values = params![
+        row.rev,
+        row.due.map(|due| Bucket::of(due, now).start.micros()),
+        row.due.map(Time::micros),
+        row.namespace.0,
+        row.state.code(),
+        row.version,
+        row.created.micros(),
+        row.versioned.micros(),
+        row.mark.micros(),
+        row.next.map(Time::micros),
+        row.fired as i64,
+        live_text(&row.live),
+        row.active.map(run_bytes),
+        row.waiting.map(run_bytes),
+        pause.map(|pause| pause.since.micros()),
+        pause.and_then(|pause| pause.until).map(Time::micros),
+        pause.map(|pause| &*pause.reason),
+        row.reruns,
+        row.backfills,
+        row.sweep,
+        row.delete,
+    ];
+    JOBS.put(conn, key, Some(values), expect)
+}
+
+pub(crate) fn get_job(conn: &Connection, shard: ShardId, id: JobId) -> Res<Option<Row>> {
+    JOBS.get(conn, params![shard.0, job_bytes(id)], |row| read_job(row).map(Row::Job))
+}
+
+fn read_job(row: &rusqlite::Row<'_>) -> Res<JobRow> {
+    let mut cols = Cols::from(row, "jobs", 1);
+    let id = cols.job()?;
+    let rev = cols.num()?;
+    cols.skip(1);
+    Ok(JobRow {
+        id,
+        rev,
+        due: cols.opt_time()?,
+        namespace: model::Namespace(cols.num()?),
+        state: cols.code()?,
+        version: cols.num()?,
+        created: cols.time()?,
+        versioned: cols.time()?,
+        mark: cols.time()?,
+        next: cols.opt_time()?,
+        fired: cols.bits()?,
+        live: live(&mut cols)?,
+        active: cols.opt_run()?,
+        waiting: cols.opt_run()?,
+        pause: pause(&mut cols)?,
+        reruns: cols.num()?,
+        backfills: cols.num()?,
+        sweep: cols.flag()?,
+        delete: cols.flag()?,
+    })
+}
+
+fn pause(cols: &mut Cols<'_>) -> Res<Option<Pause>> {
+    let (since, until, reason) = (cols.opt_time()?, cols.opt_time()?, cols.opt_text()?);
+    match (since, reason) {
+        (Some(since), Some(reason)) => Ok(Some(Pause { since, until, reason })),
+        (None, None) => Ok(None),
+        _ => Err(cols.odd()),
+    }
+}
+
+fn live_text(live: &[(u32, u32)]) -> String {
+    let parts: Vec<String> =
+        live.iter().map(|(version, runs)| format!("{version}:{runs}")).collect();
+    parts.join(" ")
+}
+
+fn live(cols: &mut Cols<'_>) -> Res<Vec<(u32, u32)>> {
+    let parts = cols.str()?.split_ascii_whitespace().map(|part| {
+        let (version, runs) = part.split_once(':')?;
+        Some((version.parse().ok()?, runs.parse().ok()?))
+    });
+    parts.collect::<Option<Vec<_>>>().ok_or_else(|| cols.odd())
+}
+
+pub(crate) fn put_spec(
+    conn: &Connection,
+    shard: ShardId,
+    (job, version): (JobId, u32),
+    spec: Option<&Spec>,
+    expect: Expect,
+) -> Res<bool> {
+    let job = job_bytes(job);
+    let key = params![shard.0, job, version];
+    let Some(spec) = spec else { return SPECS.put(conn, key, None, expect) };
+    let values =
+        params![spec.namespace.0, spec.name.as_deref(), encode::encode(spec)?, &*spec.payload];
+    SPECS.put(conn, key, Some(values), expect)
+}
+
+pub(crate) fn get_spec(
+    conn: &Connection,
+    shard: ShardId,
+    job: JobId,
+    version: u32,
+) -> Res<Option<Arc<Spec>>> {
+    SPECS.get(conn, params![shard.0, job_bytes(job), version], |row| {
+        runs::spec(&mut Cols::from(row, "specs", 5))
+    })
+}
+
+pub(crate) fn put_backlog(
+    conn: &Connection,
+    shard: ShardId,
+    id: BacklogId,
+    row: Option<&BacklogRow>,
+    expect: Expect,
+    now: Time,
+) -> Res<bool> {
+    let id = backlog_bytes(id);
+    let key = params![shard.0, id];
+    let Some(row) = row else { return BACKLOGS.put(conn, key, None, expect) };
+    let values = params![
+        row.rev,
+        Bucket::of(row.due, now).start.micros(),
+        row.due.micros(),
+        row.cursor.micros(),
+        row.until.micros(),
+        row.per_second,
+        row.only.code(),
+        row.version,
+        row.versioned.micros(),
+        row.done as i64,
+        row.total as i64,
+    ];
+    BACKLOGS.put(conn, key, Some(values), expect)
+}
+
+pub(crate) fn get_backlog(conn: &Connection, shard: ShardId, id: BacklogId) -> Res<Option<Row>> {
+    BACKLOGS.get(conn, params![shard.0, backlog_bytes(id)], |row| {
+        let mut cols = Cols::from(row, "backlogs", 1);
+        let id = cols.backlog()?;
+        let rev = cols.num()?;
+        cols.skip(1);
+        Ok(Row::Backlog(BacklogRow {
+            id,
+            rev,
+            due: cols.time()?,
+            cursor: cols.time()?,
+            until: cols.time()?,
+            per_second: cols.num()?,
+            only: cols.code()?,
+            version: cols.num()?,
+            versioned: cols.time()?,
+            done: cols.bits()?,
+            total: cols.bits()?,
+        }))
+    })
+}

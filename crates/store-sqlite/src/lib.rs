@@ -1,0 +1,265 @@
+//! The embedded store: one SQLite file, `duly.db`, in a data folder.
+//!
+//! - **Durable before it answers**: WAL with synchronous = FULL; a commit call is one transaction
+//!   with a savepoint per shard, and one fsync. One connection writes, behind a mutex; two read.
+//! - **A person can read it**: `schema` explains the tables inside the file itself, enums are small
+//!   integers listed there, payloads lie in a column of their own.
+//! - **Time** is the function given to `open`; nothing here reads a clock.
+//!
+//! **Failure**: `error` has the table of what SQLite says and what callers are told. After an I/O
+//! error or a damaged file the store is `broken`: every later call answers `Unknown`, and `node`
+//! ends the process, because only a process that reads the file anew can know what it holds.
+//!
+//! What it does not do: retry, spawn threads (`checkpoint` is there to be called from one), work
+//! for two processes (a lock file prevents it), or check that a row belongs to the shard that
+//! commits it; ids carry their shard and the core routes by them.
+
+mod claims;
+mod cluster;
+mod codes;
+mod cols;
+mod commit;
+mod encode;
+mod error;
+mod files;
+mod history;
+mod ids;
+mod jobs;
+mod keys;
+#[cfg(test)]
+mod plans;
+mod read;
+mod runs;
+mod schema;
+mod table;
+mod wheel;
+
+pub use error::OpenError;
+
+use error::{Fault, Res, Verdict};
+use model::cluster::{Cluster, Give, Renew, Take, Taken};
+use model::id::ShardId;
+use model::read::{Page, Read};
+use model::row::Commit;
+use model::{RunId, Spec, Time};
+use rusqlite::Connection;
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use store::{Committed, Store, StoreError};
+
+const READERS: usize = 2;
+
+pub struct SqliteStore {
+    writer: Mutex<Connection>,
+    readers: [Mutex<Connection>; READERS],
+    /// Checkpoints run beside the writer, on a connection of their own.
+    checkpointer: Mutex<Connection>,
+    turn: AtomicUsize,
+    clock: Box<dyn Fn() -> Time + Send + Sync>,
+    /// Why nothing is answered any more.
+    broken: OnceLock<String>,
+    /// The words for the last fault, for whoever writes the log.
+    fault: Mutex<Option<String>>,
+    /// Declared last: released after the connections are closed.
+    _lock: File,
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("broken", &self.broken).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens the data folder, or makes it. `clock` is the store's clock: what it says decides what
+    /// has expired and when things may fire.
+    pub fn open(
+        folder: impl AsRef<Path>,
+        clock: impl Fn() -> Time + Send + Sync + 'static,
+    ) -> Result<SqliteStore, OpenError> {
+        let folder = folder.as_ref();
+        let lock = files::lock(folder)?;
+        let writer = files::writer(folder)?;
+        schema::migrate(&writer)?;
+        let readers = [files::reader(folder)?, files::reader(folder)?];
+        Ok(SqliteStore {
+            writer: Mutex::new(writer),
+            readers: readers.map(Mutex::new),
+            checkpointer: Mutex::new(files::writer(folder)?),
+            turn: AtomicUsize::new(0),
+            clock: Box::new(clock),
+            broken: OnceLock::new(),
+            fault: Mutex::new(None),
+            _lock: lock,
+        })
+    }
+
+    /// Why the process must not go on with this store: an I/O error, a failed fsync, a damaged
+    /// file. Once set it stays. `node` watches it and exits.
+    pub fn broken(&self) -> Option<&str> {
+        self.broken.get().map(String::as_str)
+    }
+
+    /// What the last failed call failed of, in words. A call that answers `Unknown` without being
+    /// broken has met a value that this code does not know; the words name the table and the row.
+    pub fn last_fault(&self) -> Option<String> {
+        lock(&self.fault).clone()
+    }
+
+    pub fn incarnation(&self) -> Result<u64, StoreError> {
+        self.reading(|conn, _| cluster::incarnation(conn))
+    }
+
+    /// For `--takeover`: this file is a restored copy, and epochs may have been given out that it
+    /// has not seen. Every later take jumps over them.
+    pub fn set_incarnation(&self, incarnation: u64) -> Result<(), StoreError> {
+        self.writing(|conn, _| cluster::set_incarnation(conn, incarnation))
+    }
+
+    /// Moves what is in the WAL into the database, beside readers and the writer. Meant to be
+    /// called every second or so from a thread of its own; the writer does it itself, and stalls
+    /// meanwhile, when 64 MiB have gathered. Returns whether all of it was moved: a reader that
+    /// does not end (a forgotten `sqlite3`) makes the WAL grow.
+    pub fn checkpoint(&self) -> Result<bool, StoreError> {
+        let conn = lock(&self.checkpointer);
+        self.usable()?;
+        let moved = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+            Ok(row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
+        });
+        self.judge(moved.map_err(Fault::from))
+    }
+
+    /// Bounds the file at so many pages (or not), at least at what it has: a quota, and how tests
+    /// fill a disk. Not stored in the file.
+    pub fn limit_pages(&self, pages: Option<u32>) -> Result<(), StoreError> {
+        let conn = lock(&self.writer);
+        self.usable()?;
+        // SQLite's own largest number, if none is wanted.
+        let pages = pages.map_or(4_294_967_294, i64::from);
+        let set = conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()));
+        self.judge(set.map_err(Fault::from))
+    }
+
+    fn usable(&self) -> Result<(), StoreError> {
+        if self.broken.get().is_some() { Err(StoreError::Unknown) } else { Ok(()) }
+    }
+
+    fn judge<T>(&self, result: Res<T>) -> Result<T, StoreError> {
+        let fault = match result {
+            Ok(value) => return Ok(value),
+            Err(fault) => fault,
+        };
+        let words = fault.to_string();
+        *lock(&self.fault) = Some(words.clone());
+        match fault.verdict() {
+            Verdict::Tell(error) => Err(error),
+            Verdict::Broken => {
+                // The first reason stands.
+                let _ = self.broken.set(words);
+                Err(StoreError::Unknown)
+            }
+        }
+    }
+
+    /// One durable transaction, or nothing.
+    fn writing<T>(&self, work: impl FnOnce(&Connection, Time) -> Res<T>) -> Result<T, StoreError> {
+        let conn = lock(&self.writer);
+        // Asked under the lock: who waited for it may have waited for the call that broke.
+        self.usable()?;
+        let result = transaction(&conn, "BEGIN IMMEDIATE", || work(&conn, (self.clock)()));
+        self.judge(result)
+    }
+
+    /// One consistent picture, and the latest.
+    fn reading<T>(&self, work: impl FnOnce(&Connection, Time) -> Res<T>) -> Result<T, StoreError> {
+        let conn = self.reader();
+        self.usable()?;
+        let result = transaction(&conn, "BEGIN", || work(&conn, (self.clock)()));
+        self.judge(result)
+    }
+
+    /// A reader that is free, or the next one in turn.
+    fn reader(&self) -> MutexGuard<'_, Connection> {
+        for reader in &self.readers {
+            match reader.try_lock() {
+                Ok(conn) => return conn,
+                Err(TryLockError::Poisoned(conn)) => return conn.into_inner(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        lock(&self.readers[self.turn.fetch_add(1, Ordering::Relaxed) % READERS])
+    }
+}
+
+/// A thread that panicked left at most an open transaction, and `transaction` ends that.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn transaction<T>(conn: &Connection, begin: &str, work: impl FnOnce() -> Res<T>) -> Res<T> {
+    // Left open by a thread that panicked.
+    end(conn)?;
+    conn.prepare_cached(begin)?.execute([])?;
+    let result = work().and_then(|value| {
+        conn.prepare_cached("COMMIT")?.execute([])?;
+        Ok(value)
+    });
+    match result {
+        Ok(value) => Ok(value),
+        Err(fault) => {
+            // What cannot be rolled back is the worse news.
+            end(conn)?;
+            Err(fault)
+        }
+    }
+}
+
+/// Rolls back, if a transaction is open. SQLite ends some by itself when they fail.
+fn end(conn: &Connection) -> Res<()> {
+    if !conn.is_autocommit() {
+        conn.prepare_cached("ROLLBACK")?.execute([])?;
+    }
+    Ok(())
+}
+
+impl Store for SqliteStore {
+    fn commit(&self, commits: &[Commit]) -> Result<Committed, StoreError> {
+        if commits.is_empty() {
+            self.usable()?;
+            return Ok(Committed { now: (self.clock)(), outcomes: Vec::new() });
+        }
+        self.writing(|conn, now| {
+            let outcomes = commit::apply(conn, commits, now)?;
+            Ok(Committed { now, outcomes })
+        })
+    }
+
+    fn read(&self, reads: &[(ShardId, Read)]) -> Result<Vec<Page>, StoreError> {
+        self.reading(|conn, now| read::pages(conn, reads, now))
+    }
+
+    fn specs(&self, runs: &[(RunId, u32)]) -> Result<Vec<Option<Arc<Spec>>>, StoreError> {
+        self.reading(|conn, _| read::specs(conn, runs))
+    }
+
+    fn renew(&self, renew: Renew) -> Result<Cluster, StoreError> {
+        self.writing(|conn, now| cluster::renew(conn, renew, now))
+    }
+
+    fn take(&self, takes: &[Take]) -> Result<Vec<Option<Taken>>, StoreError> {
+        self.writing(|conn, now| {
+            let current = cluster::incarnation(conn)?;
+            takes.iter().map(|take| cluster::take(conn, *take, now, current)).collect()
+        })
+    }
+
+    fn give(&self, gives: &[Give]) -> Result<Vec<bool>, StoreError> {
+        self.writing(|conn, _| gives.iter().map(|give| cluster::give(conn, *give)).collect())
+    }
+
+    fn rotate(&self) -> Result<(), StoreError> {
+        self.writing(|conn, now| keys::turn(conn, now).map(drop))
+    }
+}

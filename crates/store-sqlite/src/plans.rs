@@ -1,0 +1,48 @@
+//! Does every statement find its rows by an index? SQLite says so itself; a statement that scans
+//! a table would pass every other test and stop a large store.
+
+use crate::{claims, files, history, jobs, keys, runs, schema, wheel};
+use rusqlite::Connection;
+
+fn plan(conn: &Connection, sql: &str) -> String {
+    let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it parses");
+    let nulls = vec![rusqlite::types::Null; statement.parameter_count()];
+    let rows = statement
+        .query_map(rusqlite::params_from_iter(nulls), |row| row.get::<_, String>(3))
+        .expect("it is explained");
+    rows.map(|row| row.expect("a step")).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn every_statement_seeks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let conn = files::writer(folder.path()).expect("it opens");
+    schema::migrate(&conn).expect("tables are made");
+    let expected = [
+        (runs::RUNS.all(), "runs_id (id=?)"),
+        (claims::LEASES.all(), "PRIMARY KEY (shard=? AND run=?)"),
+        (claims::CHECKPOINTS.all(), "PRIMARY KEY (shard=? AND run=?)"),
+        (claims::HOLDS.all(), "PRIMARY KEY (shard=? AND scope=? AND namespace=? AND queue=?)"),
+        (jobs::JOBS.all(), "PRIMARY KEY (shard=? AND id=?)"),
+        (jobs::SPECS.all(), "PRIMARY KEY (shard=? AND job=? AND version=?)"),
+        (jobs::BACKLOGS.all(), "PRIMARY KEY (shard=? AND id=?)"),
+        (keys::KEYS[0].all(), "(shard=? AND namespace=? AND queue=? AND grp=? AND key=?)"),
+        (history::HISTORY.all(), "history_run (run=? AND token=?)"),
+        (vec![&*wheel::RUNS], "PRIMARY KEY (shard=? AND (bucket,id)>(?,?) AND bucket<?)"),
+        (vec![wheel::JOBS], "jobs_wheel (shard=? AND (bucket,id)>(?,?) AND bucket<?)"),
+        (vec![wheel::BACKLOGS], "backlogs_wheel (shard=? AND (bucket,id)>(?,?) AND bucket<?)"),
+        (vec![&*runs::OF_FLOW], "grp=? AND (due,id)>(?,?))"),
+        (vec![runs::FLOWS], "(shard=? AND (namespace,queue,kind,priority,lane,grp)>(?,?,?,?,?,?))"),
+        (vec![&*runs::OF_JOB], "runs_id (id>? AND id<?)"),
+        (vec![&*claims::WITH_RUNS], "PRIMARY KEY (shard=? AND run>?)"),
+        (vec![history::RANGES], "history_ranges (planned_job=? AND until>?)"),
+        (vec![history::INSTANTS], "history_instants (planned_job=? AND nominal>? AND nominal<?)"),
+    ];
+    for (statements, seek) in expected {
+        for sql in statements {
+            let plan = plan(&conn, sql);
+            assert!(plan.contains(seek), "{sql}\nwants {seek}\nbut does {plan}");
+            assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+        }
+    }
+}
