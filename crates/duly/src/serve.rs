@@ -60,8 +60,8 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         Failure { help, ..Failure::failed(format!("cannot listen on {}: {error}", args.listen)) }
     })?;
     let listen = listener.local_addr().unwrap_or(args.listen);
-    let store = stores::open(args.store, &args.data)?;
-    let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true })
+    let (store, search) = stores::open(args.store, &args.data)?;
+    let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true, search })
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
     let options = Options { guard: Guard { own: listen }, secret };
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);

@@ -120,7 +120,8 @@ fn what_cannot_succeed_dies_and_can_be_replayed() {
     assert_eq!(server.ask("POST", &path, "").status, 200);
     server.run_is(&made["run_id"], "succeeded");
     // duly does not call itself, nor what it must not reach.
-    for url in [format!("http://{}/v1/jobs", server.address), "http://169.254.169.254/".to_string()] {
+    for url in [format!("http://{}/v1/jobs", server.address), "http://169.254.169.254/".to_string()]
+    {
         let made = server.submit(&json!({"target": {"http": {"url": url}}}));
         let dead = server.run_is(&made["run_id"], "dead");
         assert!(dead["error"].as_str().is_some_and(|why| why.contains("refused")), "{dead}");
@@ -229,7 +230,10 @@ fn jobs_are_paused_resumed_triggered_held_and_made_in_batches() {
     let shown = || server.ask("GET", &format!("/v1/jobs/{id}"), "").json();
     assert_eq!(shown()["description"], "At 03:00, Europe/Zurich");
     assert_eq!(verb("pause", json!({"reason": "night off"})).status, 200);
-    assert_eq!((&shown()["status"], &shown()["paused"]["reason"]), (&json!("paused"), &json!("night off")));
+    assert_eq!(
+        (&shown()["status"], &shown()["paused"]["reason"]),
+        (&json!("paused"), &json!("night off"))
+    );
     assert_eq!(verb("resume", json!({})).status, 200);
     assert_eq!(shown()["status"], "active");
     let run = verb("trigger", json!({"payload": {"why": "now"}})).json()["run_id"].clone();

@@ -20,7 +20,10 @@ fn bad_input_is_pointed_at() {
         (format!("{{{t},\"schedule\":{{\"at\":\"2027-01-01T00:00:00\"}}}}"), "/schedule/at"),
         (format!("{{{t},\"schedule\":{{\"at\":\"9000-01-01T00:00:00Z\"}}}}"), "/schedule/at"),
         (format!("{{{t},\"schedule\":{{\"delay\":\"1s\",\"every\":\"1m\"}}}}"), "/schedule"),
-        (format!("{{{t},\"schedule\":{{\"cron\":\"* * * * *\",\"timezone\":\"Mars/X\"}}}}"), "/schedule/timezone"),
+        (
+            format!("{{{t},\"schedule\":{{\"cron\":\"* * * * *\",\"timezone\":\"Mars/X\"}}}}"),
+            "/schedule/timezone",
+        ),
         (format!("{{{t},\"priority\":10}}"), "/priority"),
         (format!("{{{t},\"queue\":\"\"}}"), "/queue"),
         (format!("{{{t},\"timeout\":\"0s\"}}"), "/timeout"),
@@ -33,7 +36,10 @@ fn bad_input_is_pointed_at() {
         (r#"{"target":{"http":{}}}"#.to_string(), "/target/http/url"),
         (r#"{"target":{"http":{"url":"ftp://x/"}}}"#.to_string(), "/target/http/url"),
         (r#"{"target":{"http":{"url":"http://u:p@x/"}}}"#.to_string(), "/target/http/url"),
-        (r#"{"target":{"http":{"url":"http://x/","headers":{"Host":"y"}}}}"#.to_string(), "/target/http/headers/Host"),
+        (
+            r#"{"target":{"http":{"url":"http://x/","headers":{"Host":"y"}}}}"#.to_string(),
+            "/target/http/headers/Host",
+        ),
         (r#"{"target":{"http":{"url":"http://x/"},"worker":{"kind":"k"}}}"#.to_string(), "/target"),
     ];
     for (body, pointer) in cases {
@@ -51,8 +57,12 @@ fn bad_input_is_pointed_at() {
     for (body, status) in [("", 400), ("{", 400), ("\u{fffd}", 400), ("[]", 422), ("1", 422)] {
         assert_eq!(server.ask("POST", "/v1/jobs", body).status, status, "{body:?}");
     }
-    let settle = json!({"worker": "w", "runs": [{"run_id": "run_x", "token": 1, "outcome": "released"}]});
-    assert_eq!(server.post("/v1/work/settle", &settle).json()["errors"][0]["pointer"], "/runs/0/run_id");
+    let settle =
+        json!({"worker": "w", "runs": [{"run_id": "run_x", "token": 1, "outcome": "released"}]});
+    assert_eq!(
+        server.post("/v1/work/settle", &settle).json()["errors"][0]["pointer"],
+        "/runs/0/run_id"
+    );
     server.stop();
 }
 

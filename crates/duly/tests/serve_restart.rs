@@ -96,7 +96,8 @@ fn what_was_answered_is_there_after_kill_9() {
             let (address, answered, sent) = (server.address, answered.clone(), sent.clone());
             std::thread::spawn(move || {
                 while sent.fetch_add(1, Ordering::Relaxed) < 200 {
-                    let body = json!({"target": {"worker": {"kind": "k"}}, "schedule": {"delay": "1h"}});
+                    let body =
+                        json!({"target": {"worker": {"kind": "k"}}, "schedule": {"delay": "1h"}});
                     match ask(address, "POST", "/v1/jobs", &body.to_string(), &[]) {
                         Ok(reply) if reply.status == 202 => {
                             let id = reply.json()["id"].as_str().expect("an id").to_string();

@@ -1,17 +1,19 @@
-//! How a run that has left the hot tables is found: its attempts by the tokens this process
-//! remembers, else only how it ended.
+//! How a run that has left the hot tables is found: its attempts by their tokens, else, of an
+//! occurrence, only how it ended.
 
 use crate::Api;
 use crate::refusal::Refusal;
 use model::read::{Page, Read};
 use model::row::{HistoryRow, Key, Row};
-use model::{Cause, RunId, Span, Time, Token};
+use model::{Cause, RunId, Span, Token};
 
 /// Attempts that are known, oldest first.
 pub async fn attempts(api: &Api, run: RunId) -> Result<Vec<HistoryRow>, Refusal> {
-    let mut tokens = api.node.attempts_of(run);
+    let mut tokens = api.node.attempts_of(run).await?;
     // What became of a run without an attempt has no token.
-    tokens.push(Token::NONE);
+    if !tokens.contains(&Token::NONE) {
+        tokens.push(Token::NONE);
+    }
     let keys = tokens.into_iter().map(|token| Key::History(run, token)).collect();
     let Page::Rows(rows) = api.node.read(run.job.shard(), Read::Rows(keys)).await? else {
         return Ok(Vec::new());
@@ -28,14 +30,11 @@ pub async fn attempts(api: &Api, run: RunId) -> Result<Vec<HistoryRow>, Refusal>
     Ok(found)
 }
 
-/// Did it succeed? None if the store knows no such run. Only for runs whose instant the id tells.
+/// Did it succeed? None if the store knows no such occurrence.
 pub async fn succeeded(api: &Api, run: RunId) -> Result<Option<bool>, Refusal> {
     let tick = Span::from_micros(1);
-    let (after, until) = match run.cause() {
-        Cause::OneOff => (Time::MIN.minus(tick), Time::MAX),
-        Cause::Occurrence(at) => (at.minus(tick), at),
-        _ => return Ok(None),
-    };
+    let Cause::Occurrence(until) = run.cause() else { return Ok(None) };
+    let after = until.minus(tick);
     let read = Read::Outcomes { job: run.job, after, until, limit: 1 };
     match api.node.read(run.job.shard(), read).await? {
         Page::Outcomes(list) => {

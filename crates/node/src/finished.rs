@@ -1,7 +1,6 @@
-//! Which attempts a finished run had. The store finds a history row by run and token, and has no
-//! search by run yet, so the tokens of recent runs are kept here: an index over rows, never truth.
-//! After a restart, or past the bound, a finished run still tells how it ended (`Read::Outcomes`),
-//! without its attempts.
+//! Which attempts a finished run had, for stores that cannot search their history by run: the tokens
+//! of recent runs. An index over rows, never truth. After a restart, or past the bound, a finished
+//! occurrence still tells how it ended (`Read::Outcomes`), without its attempts.
 
 use crate::limits::FINISHED_MAX;
 use model::row::{Commit, Key};

@@ -4,6 +4,7 @@ use crate::clock::BootClock;
 use crate::driver::Input;
 use crate::finished::Finished;
 use crate::limits::CALL_WAIT;
+use crate::start::Search;
 use crate::stops::{Stopped, Stops};
 use model::read::{Page, Read};
 use model::{NodeId, RunId, ShardId, Span, Spec, Time, Token};
@@ -37,6 +38,7 @@ pub struct NodeHandle {
     pub(crate) input: SyncSender<Input>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) search: Option<Search>,
     pub(crate) calls: Arc<Semaphore>,
     pub(crate) settles: Arc<Semaphore>,
     pub(crate) reads: Arc<Semaphore>,
@@ -111,9 +113,13 @@ impl NodeHandle {
         answer.map_err(|_| Reading)?.map_err(|_| Reading)
     }
 
-    /// Tokens of the attempts of a run that ended in this process's memory.
-    pub fn attempts_of(&self, run: RunId) -> Vec<Token> {
-        self.shared.finished().tokens(run)
+    /// Tokens of the attempts of a run: from the history if the store can search it, else of those
+    /// that ended in this process's life.
+    pub async fn attempts_of(&self, run: RunId) -> Result<Vec<Token>, Reading> {
+        match self.search.clone() {
+            Some(search) => self.blocking(move |_| search(run)).await,
+            None => Ok(self.shared.finished().tokens(run)),
+        }
     }
 
     /// A number for a claim that no other request of this process has.

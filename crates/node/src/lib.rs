@@ -30,6 +30,6 @@ pub mod tasks;
 
 pub use handle::{NodeHandle, Reading};
 pub use seen::SeenQueue;
-pub use start::{Node, Options};
+pub use start::{Node, Options, Search};
 pub use stops::Stopped;
 pub use tasks::Tasks;

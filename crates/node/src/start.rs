@@ -13,7 +13,7 @@ use crate::limits::{CALLS_MAX, INPUT_MAX, READS_MAX, SETTLES_MAX};
 use crate::seen::{Seen, SeenQueue};
 use crate::{random, tasks};
 use model::cluster::Renew;
-use model::{NodeId, Span};
+use model::{NodeId, RunId, Span, Token};
 use shard::limits::NODE_TTL;
 use shard::{Host, Planted};
 use std::collections::BTreeMap;
@@ -23,11 +23,22 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use store::{Store, StoreError};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-#[derive(Clone, Copy, Debug)]
+/// Finds the attempts of a run in the history. A backend may offer it; `Store` does not ask for it.
+pub type Search = Arc<dyn Fn(RunId) -> Result<Vec<Token>, StoreError> + Send + Sync>;
+
+#[derive(Clone)]
 pub struct Options {
     pub node: u32,
     /// The store is locked by this process: nobody else is alive.
     pub exclusive: bool,
+    /// Without it only attempts that ended in this process's life can be shown.
+    pub search: Option<Search>,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("node", &self.node).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -70,6 +81,7 @@ impl Node {
             input: input.clone(),
             shared,
             store,
+            search: options.search,
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
             settles: Arc::new(Semaphore::new(SETTLES_MAX)),
             reads: Arc::new(Semaphore::new(READS_MAX)),
