@@ -82,6 +82,8 @@ pub enum OpenError {
     },
     /// A database, but not duly's.
     Foreign,
+    /// SQLite would not use a write-ahead log here: no shared memory, or a stranger has the file.
+    NoLog,
     Io(std::io::Error),
     Sql(rusqlite::Error),
 }
@@ -108,6 +110,9 @@ impl fmt::Display for OpenError {
                  tables, this one knows {knows}; use the newer duly"
             ),
             OpenError::Foreign => f.write_str("duly.db is a database, but not one of duly's"),
+            OpenError::NoLog => f.write_str(
+                "duly.db cannot have a write-ahead log here: the folder must be on a local disk",
+            ),
             OpenError::Io(error) => write!(f, "the data folder cannot be used: {error}"),
             OpenError::Sql(error) => write!(f, "duly.db cannot be used: {error}"),
         }

@@ -16,6 +16,8 @@ const BUSY: Duration = Duration::from_secs(2);
 const STATEMENTS: usize = 128;
 /// The writer checkpoints by itself only when `checkpoint` was not called for so many pages.
 const AUTOCHECKPOINT_PAGES: i64 = 16_384;
+/// What the log's file is cut back to when a burst had made it larger.
+const LOG_KEPT_BYTES: i64 = 128 << 20;
 /// KiB of page cache, negative as SQLite wants it.
 const WRITER_CACHE: i64 = -65_536;
 const READER_CACHE: i64 = -8_192;
@@ -31,16 +33,33 @@ pub(crate) fn lock(folder: &Path) -> Result<File, OpenError> {
     }
 }
 
+/// A file whose name is not on the disk yet is lost with everything in it. SQLite sees to the
+/// files' names, not to the name of the folder.
+pub(crate) fn sync_names(folder: &Path) -> Result<(), OpenError> {
+    if cfg!(unix) {
+        let folder = folder.canonicalize()?;
+        for folder in folder.ancestors().take(2) {
+            File::open(folder)?.sync_all()?;
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn writer(folder: &Path) -> Result<Connection, OpenError> {
     let conn = Connection::open(folder.join("duly.db"))?;
     conn.busy_timeout(BUSY)?;
     // Before the first table; without effect on a file that has some.
     conn.pragma_update(None, "page_size", 4096)?;
-    conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    let mode: String =
+        conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(OpenError::NoLog);
+    }
     // FULL: a commit is answered when it is on the disk. Never less.
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "cache_size", WRITER_CACHE)?;
     conn.pragma_update_and_check(None, "wal_autocheckpoint", AUTOCHECKPOINT_PAGES, |_| Ok(()))?;
+    conn.pragma_update_and_check(None, "journal_size_limit", LOG_KEPT_BYTES, |_| Ok(()))?;
     common(&conn)?;
     Ok(conn)
 }
@@ -60,4 +79,32 @@ fn common(conn: &Connection) -> rusqlite::Result<()> {
     // A schema that was tampered with must not call functions with side effects.
     conn.pragma_update(None, "trusted_schema", false)?;
     conn.pragma_update(None, "temp_store", "MEMORY")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No other test would notice: a killed process leaves its writes with the kernel, only a
+    /// power cut takes them.
+    #[test]
+    fn the_writer_waits_for_the_disk() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let conn = writer(folder.path()).expect("it opens");
+        let number = |name: &str| -> i64 {
+            conn.pragma_query_value(None, name, |row| row.get(0)).expect("a number")
+        };
+        const FULL: i64 = 2;
+        assert_eq!(number("synchronous"), FULL);
+        assert_eq!(number("page_size"), 4096);
+        assert_eq!(number("foreign_keys"), 0);
+    }
+
+    #[test]
+    fn a_reader_cannot_write() {
+        let folder = tempfile::tempdir().expect("a folder");
+        writer(folder.path()).expect("it opens").execute_batch("CREATE TABLE t (x)").expect("made");
+        let conn = reader(folder.path()).expect("it opens");
+        assert!(conn.execute_batch("INSERT INTO t VALUES (1)").is_err());
+    }
 }

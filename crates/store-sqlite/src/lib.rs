@@ -83,6 +83,7 @@ impl SqliteStore {
         let lock = files::lock(folder)?;
         let writer = files::writer(folder)?;
         schema::migrate(&writer)?;
+        files::sync_names(folder)?;
         let readers = [files::reader(folder)?, files::reader(folder)?];
         Ok(SqliteStore {
             writer: Mutex::new(writer),

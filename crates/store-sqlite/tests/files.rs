@@ -1,4 +1,5 @@
 //! What only a store in a file can get wrong: closing, crashing, filling up, a second process.
+#![allow(clippy::expect_used)] // all of this is tests
 
 mod common;
 
