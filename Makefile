@@ -1,15 +1,10 @@
 # The command a person types is the command CI runs.
 .PHONY: run test check differential tools sim sim-long bench-core
 
-# What exists today: the calendar and `duly schedule preview`. There is no server yet.
+# Builds the server and serves on http://127.0.0.1:7070, data in ./duly-data.
 run:
 	cargo build --release -p duly
-	@echo
-	@echo 'There is no server yet. What exists: duly schedule preview, for example'
-	@echo
-	@echo '  $$ duly schedule preview --cron "30 2 * * *" --timezone Europe/Berlin --count 5'
-	@cargo run --quiet --release -p duly -- schedule preview \
-	    --cron "30 2 * * *" --timezone Europe/Berlin --count 5
+	@cargo run --quiet --release -p duly -- serve
 
 # Everything. Each step that a file of its own describes runs when that file exists.
 test: tools check

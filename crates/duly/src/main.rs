@@ -1,12 +1,21 @@
 //! The `duly` binary: reads the command line and calls one file per command.
 //!
-//! Exit codes: 0 ok, 1 failed, 2 usage. Nothing here decides anything about schedules.
+//! Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable. Nothing here decides
+//! anything about schedules.
 
+mod client;
 mod clock;
+mod failure;
 mod fault;
+mod job;
 mod limits;
+mod listen;
+mod memory_store;
 mod output;
 mod schedule_preview;
+mod secret;
+mod serve;
+mod stores;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -22,6 +31,16 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run the server.
+    Serve(serve::Args),
+    /// Receive webhooks, check their signature, print them.
+    Listen(listen::Args),
+    /// Make and see jobs.
+    #[command(subcommand)]
+    Job(job::JobCommand),
+    /// See runs.
+    #[command(subcommand)]
+    Run(job::RunCommand),
     /// Look at schedules. Needs no server.
     #[command(subcommand)]
     Schedule(ScheduleCommand),
@@ -36,16 +55,27 @@ enum ScheduleCommand {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let answer = match cli.command {
-        Command::Schedule(ScheduleCommand::Preview(args)) => schedule_preview::run(&args),
+        Command::Serve(args) => serve::run(&args).map(|()| String::new()),
+        Command::Listen(args) => listen::run(&args).map(|()| String::new()),
+        Command::Job(command) => job::job(&command),
+        Command::Run(command) => job::run(&command),
+        Command::Schedule(ScheduleCommand::Preview(args)) => {
+            return match schedule_preview::run(&args) {
+                Ok(text) => print(&text),
+                Err(fault) => refuse(&fault.to_string(), fault::EXIT_USAGE),
+            };
+        }
     };
     match answer {
         Ok(text) => print(&text),
-        Err(fault) => {
-            // If standard error is closed there is nobody left to tell; the exit code still says it.
-            let _ = std::io::stderr().write_all(fault.to_string().as_bytes());
-            ExitCode::from(fault::EXIT_USAGE)
-        }
+        Err(failure) => refuse(&failure.to_string(), failure.exit),
     }
+}
+
+/// If standard error is closed there is nobody left to tell; the exit code still says it.
+fn refuse(text: &str, exit: u8) -> ExitCode {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    ExitCode::from(exit)
 }
 
 /// Whoever reads our output may stop early (`| head`): that is not a failure.

@@ -93,6 +93,23 @@ pub(crate) fn get(conn: &Connection, shard: ShardId, run: RunId, token: Token) -
     })
 }
 
+/// The tokens of a run's attempts (and zero, if something became of it without one), in order: the
+/// front of the primary key.
+pub(crate) fn tokens(
+    conn: &Connection,
+    shard: ShardId,
+    run: RunId,
+    limit: usize,
+) -> Res<Vec<Token>> {
+    let mut found = conn.prepare_cached(
+        "SELECT token FROM history WHERE shard = ?1 AND run = ?2 ORDER BY token LIMIT ?3",
+    )?;
+    let tokens = found.query_map(params![shard.0, run_bytes(run), limit as i64], |row| {
+        Ok(Token(row.get::<_, i64>(0)? as u64))
+    })?;
+    Ok(tokens.collect::<Result<_, _>>()?)
+}
+
 fn read(row: &rusqlite::Row<'_>) -> Res<HistoryRow> {
     let mut cols = Cols::from(row, "history", 1);
     let mut row = HistoryRow {

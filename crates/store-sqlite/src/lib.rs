@@ -41,7 +41,7 @@ use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
 use model::row::Commit;
-use model::{RunId, Spec, Time};
+use model::{RunId, Spec, Time, Token};
 use rusqlite::Connection;
 use std::fs::File;
 use std::path::Path;
@@ -107,6 +107,12 @@ impl SqliteStore {
     /// broken has met a value that this code does not know; the words name the table and the row.
     pub fn last_fault(&self) -> Option<String> {
         lock(&self.fault).clone()
+    }
+
+    /// Which attempts of a run the history has, at most `limit`. Not part of `Store`: what shows a
+    /// finished run needs it, the core does not.
+    pub fn attempts(&self, run: RunId, limit: usize) -> Result<Vec<Token>, StoreError> {
+        self.reading(|conn, _| history::tokens(conn, run.job.shard(), run, limit))
     }
 
     pub fn incarnation(&self) -> Result<u64, StoreError> {

@@ -5,10 +5,17 @@
 //! This crate knows no other crate of the project: plain numbers come in and go out (instants and
 //! lengths are i64 microseconds), and it neither checks schedules nor reads a clock.
 
+pub mod answer;
 pub mod duration;
+pub mod fields;
+pub mod job;
 pub mod preview;
+pub mod problem;
 pub mod text;
 pub mod timestamp;
+pub mod work;
 
+pub use fields::{Faults, Object};
 pub use preview::{DstDate, DstKind, Instant, Preview};
+pub use problem::{FieldFault, Problem};
 pub use text::TextError;

@@ -1,0 +1,29 @@
+//! How a command ends badly: a sentence, the next command to type, and an exit code.
+
+use std::fmt;
+
+pub const EXIT_FAILED: u8 = 1;
+pub const EXIT_NOT_FOUND: u8 = 3;
+pub const EXIT_REFUSED: u8 = 4;
+pub const EXIT_UNREACHABLE: u8 = 5;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub exit: u8,
+    pub message: String,
+    /// What to type next.
+    pub help: String,
+}
+
+impl Failure {
+    pub fn failed(message: impl Into<String>) -> Failure {
+        Failure { exit: EXIT_FAILED, message: message.into(), help: "duly --help".to_string() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "error: {}", self.message)?;
+        writeln!(f, "help: {}", self.help)
+    }
+}

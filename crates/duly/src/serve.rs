@@ -1,0 +1,115 @@
+//! `duly serve`: the store, the node, the executor and the HTTP interface in one process, and their
+//! orderly end.
+
+use crate::failure::Failure;
+use crate::{secret, stores};
+use executor::vet::Guard;
+use executor::{Executor, Options};
+use http_api::{Api, routes, serve};
+use node::{Node, Tasks};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Attempts under way get so long to finish when the process is told to stop.
+const GRACE: Duration = Duration::from_secs(25);
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The folder that holds everything
+    #[arg(long, value_name = "DIR", env = "DULY_DATA", default_value = "./duly-data")]
+    data: PathBuf,
+    /// Where to listen; without keys on loopback only
+    #[arg(long, value_name = "ADDRESS", env = "DULY_LISTEN", default_value = "127.0.0.1:7070")]
+    listen: SocketAddr,
+    /// Where jobs are kept
+    #[arg(long, env = "DULY_STORE", default_value = stores::DEFAULT)]
+    store: stores::Kind,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    if !args.listen.ip().is_loopback() {
+        let message = "this version has no keys yet, so it listens on loopback only";
+        let help = "duly serve --listen 127.0.0.1:7070".to_string();
+        return Err(Failure { help, ..Failure::failed(message) });
+    }
+    node::tasks::end_on_panic();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("no runtime: {error}")))?;
+    let tasks = Tasks::new(runtime.handle().clone());
+    let answer = runtime.block_on(serve_until_told(args, tasks));
+    runtime.shutdown_background();
+    answer
+}
+
+async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
+    let no_signals = |error| Failure::failed(format!("signals cannot be heard: {error}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    std::fs::create_dir_all(&args.data).map_err(|error| {
+        Failure::failed(format!("{} cannot be made: {error}", args.data.display()))
+    })?;
+    let secret = secret::read_or_make(&args.data)?;
+    let listener = TcpListener::bind(args.listen).await.map_err(|error| {
+        let help = "duly serve --listen 127.0.0.1:0".to_string();
+        Failure { help, ..Failure::failed(format!("cannot listen on {}: {error}", args.listen)) }
+    })?;
+    let listen = listener.local_addr().unwrap_or(args.listen);
+    let (store, search) = stores::open(args.store, &args.data)?;
+    let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true, search })
+        .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
+    let options = Options { guard: Guard { own: listen }, secret };
+    let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
+    let server = serve(&tasks, listener, routes(Api { node: node.handle(), listen }));
+    let handle = node.handle();
+    let work = async {
+        handle.ready().await;
+        greet(args, listen);
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = work => {}
+        () = told(&mut terminate, &mut interrupt) => {}
+    }
+    say("stopping: attempts under way have 25 s; a second signal ends at once");
+    tokio::select! {
+        () = async { tokio::join!(server.stop(), executor.drain(GRACE)); } => {}
+        () = told(&mut terminate, &mut interrupt) => say("stopped at once"),
+    }
+    node.stop();
+    say("stopped");
+    Ok(())
+}
+
+async fn told(terminate: &mut Signal, interrupt: &mut Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+fn greet(args: &Args, listen: SocketAddr) {
+    say(&format!("duly {}", env!("CARGO_PKG_VERSION")));
+    say(&format!("  address  http://{listen}"));
+    say(&format!("  data     {}", args.data.display()));
+    say(&format!("  store    {}", args.store.describe()));
+    say(&format!("  secret   {}", secret::path(&args.data).display()));
+    say("  clock    the wall clock at start, moved on by the boot clock");
+    say("try it (with `duly listen` in another terminal):");
+    say(&format!(
+        "  curl -s http://{listen}/v1/jobs -H 'Content-Type: application/json' -d \
+         '{{\"target\":{{\"http\":{{\"url\":\"http://127.0.0.1:9000/hello\"}}}},\"payload\":{{\"hello\":\"world\"}}}}'"
+    ));
+    say("ready");
+}
+
+/// Whoever reads our output may be gone: that does not stop a server.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}

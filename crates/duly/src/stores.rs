@@ -1,0 +1,79 @@
+//! The backends, named here and nowhere else.
+
+use crate::failure::Failure;
+use crate::memory_store::ClockedMemory;
+use clap::ValueEnum;
+use node::Search;
+use node::clock::EmbeddedClock;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+use store_sqlite::{OpenError, SqliteStore};
+
+pub const DEFAULT: &str = "sqlite";
+
+/// How often the write-ahead log is moved into the database and the store's health is looked at.
+const CARE_EVERY: Duration = Duration::from_secs(1);
+/// How often old idempotency keys are looked for; they are kept for a day and more.
+const ROTATE_ROUNDS: u32 = 600;
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Kind {
+    /// One file in the data folder
+    Sqlite,
+    /// Nothing survives the process
+    Memory,
+}
+
+impl Kind {
+    pub fn describe(self) -> &'static str {
+        match self {
+            Kind::Sqlite => "sqlite: durable before it answers",
+            Kind::Memory => "memory: NOTHING IS KEPT over a restart",
+        }
+    }
+}
+
+/// Attempts of one run that are shown; a run that was snoozed for months has more.
+const ATTEMPTS_SHOWN: usize = 1_000;
+
+/// The store, and the search in its history if it has one.
+pub fn open(kind: Kind, data: &Path) -> Result<(Arc<dyn Store>, Option<Search>), Failure> {
+    let clock = EmbeddedClock::start();
+    if matches!(kind, Kind::Memory) {
+        return Ok((Arc::new(ClockedMemory::new(clock)), None));
+    }
+    let opened = SqliteStore::open(data, move || clock.now());
+    let store = Arc::new(opened.map_err(|error| refused(data, &error))?);
+    care_for(store.clone());
+    let searched = store.clone();
+    let search: Search = Arc::new(move |run| searched.attempts(run, ATTEMPTS_SHOWN));
+    Ok((store, Some(search)))
+}
+
+/// A store that is broken must not be used by this process any more: only one that reads the file
+/// anew can know what it holds.
+fn care_for(store: Arc<SqliteStore>) {
+    let mut round: u32 = 0;
+    node::tasks::every("store-care", CARE_EVERY, move || {
+        if let Some(why) = store.broken() {
+            node::tasks::end(&format!("the store is broken: {why}"));
+        }
+        // What fails here shows in the next look, or is tried again in a second.
+        let _ = store.checkpoint();
+        round = round.wrapping_add(1);
+        if round.is_multiple_of(ROTATE_ROUNDS) {
+            let _ = store.rotate();
+        }
+    });
+}
+
+fn refused(data: &Path, error: &OpenError) -> Failure {
+    let help = match error {
+        OpenError::InUse => "duly serve --data ANOTHER-FOLDER".to_string(),
+        _ => "duly serve --help".to_string(),
+    };
+    let message = format!("the data folder {} cannot be used: {error}", data.display());
+    Failure { help, ..Failure::failed(message) }
+}

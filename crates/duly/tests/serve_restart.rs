@@ -1,0 +1,126 @@
+//! What survives the end of a process, orderly or not.
+#![allow(clippy::expect_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use support::{Hooks, PATIENCE, Server, ask};
+
+#[test]
+fn a_restart_keeps_jobs_and_what_is_done() {
+    let data = tempfile::tempdir().expect("a folder");
+    let hooks = Hooks::start(&[]);
+    let server = Server::start(data.path());
+    let target = json!({"http": {"url": hooks.url()}});
+    let done = server.submit(&json!({"target": target, "queue": "first"}));
+    hooks.next();
+    server.run_is(&done["run_id"], "succeeded");
+    let soon = json!({"target": target, "queue": "second", "schedule": {"delay": "2s"}});
+    let soon = server.submit(&soon);
+    let cron = json!({"target": target, "queue": "third", "schedule": {"cron": "*/1 * * * * *"}, "paused": true});
+    let cron = server.submit(&cron)["id"].as_str().expect("an id").to_string();
+    server.stop();
+    hooks.assert_quiet();
+
+    // Its queue is known to no submission of this process: the executor finds it all the same.
+    let server = Server::start(data.path());
+    assert_eq!(hooks.next().header("x-run-id"), soon["run_id"]);
+    server.run_is(&soon["run_id"], "succeeded");
+    server.run_is(&done["run_id"], "succeeded");
+    let job = server.ask("GET", &format!("/v1/jobs/{cron}"), "").json();
+    assert_eq!(job["status"], "paused");
+    assert_eq!(server.ask("POST", &format!("/v1/jobs/{cron}/resume"), "").status, 200);
+    assert_eq!(hooks.next().header("x-job-id"), cron);
+    server.stop();
+}
+
+#[test]
+fn a_killed_attempt_is_taken_back_at_once_under_a_larger_token() {
+    let data = tempfile::tempdir().expect("a folder");
+    let hooks = Hooks::slow(&[], PATIENCE);
+    let server = Server::start(data.path());
+    let made = server.submit(&json!({"target": {"http": {"url": hooks.url()}}, "timeout": "1h"}));
+    let first = hooks.next();
+    server.run_is(&made["run_id"], "running");
+    server.kill();
+    let server = Server::start(data.path());
+    let second = hooks.next();
+    assert_eq!(second.header("x-run-id"), made["run_id"]);
+    assert_eq!((first.header("x-attempt"), second.header("x-attempt")), ("1", "2"));
+    let token = |hook: &support::Hook| hook.header("x-fencing-token").parse::<u64>().expect("one");
+    assert!(token(&first) < token(&second));
+    server.kill();
+}
+
+#[test]
+fn a_stop_lets_attempts_finish() {
+    let data = tempfile::tempdir().expect("a folder");
+    let hooks = Hooks::slow(&[], Duration::from_millis(500));
+    let server = Server::start(data.path());
+    let made = server.submit(&json!({"target": {"http": {"url": hooks.url()}}}));
+    hooks.next();
+    server.stop();
+    let server = Server::start(data.path());
+    server.run_is(&made["run_id"], "succeeded");
+    hooks.assert_quiet();
+    server.stop();
+}
+
+#[test]
+fn a_second_process_is_refused_the_folder() {
+    let data = tempfile::tempdir().expect("a folder");
+    let server = Server::start(data.path());
+    let second = std::process::Command::new(env!("CARGO_BIN_EXE_duly"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(data.path())
+        .output()
+        .expect("it runs");
+    assert_eq!(second.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("in use"));
+    server.stop();
+}
+
+/// Four clients submit 200 jobs; the process is killed when about half are answered. Every answered
+/// one is there after the restart.
+#[test]
+fn what_was_answered_is_there_after_kill_9() {
+    let data = tempfile::tempdir().expect("a folder");
+    let server = Server::start(data.path());
+    let answered: Arc<Mutex<Vec<String>>> = Arc::default();
+    let sent = Arc::new(AtomicUsize::new(0));
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            let (address, answered, sent) = (server.address, answered.clone(), sent.clone());
+            std::thread::spawn(move || {
+                while sent.fetch_add(1, Ordering::Relaxed) < 200 {
+                    let body =
+                        json!({"target": {"worker": {"kind": "k"}}, "schedule": {"delay": "1h"}});
+                    match ask(address, "POST", "/v1/jobs", &body.to_string(), &[]) {
+                        Ok(reply) if reply.status == 202 => {
+                            let id = reply.json()["id"].as_str().expect("an id").to_string();
+                            answered.lock().expect("no panic").push(id);
+                        }
+                        _ => return, // The server is gone.
+                    }
+                }
+            })
+        })
+        .collect();
+    while answered.lock().expect("no panic").len() < 100 {
+        std::thread::yield_now();
+    }
+    server.kill();
+    clients.into_iter().for_each(|client| client.join().expect("no panic"));
+    let answered = answered.lock().expect("no panic").clone();
+    assert!(answered.len() >= 100 && answered.len() < 200, "{} were answered", answered.len());
+    let server = Server::start(data.path());
+    for id in &answered {
+        let reply = server.ask("GET", &format!("/v1/jobs/{id}"), "");
+        assert_eq!(reply.status, 200, "{id} was answered and is gone");
+        assert_eq!(reply.json()["status"], Value::from("scheduled"));
+    }
+    server.stop();
+}

@@ -1,0 +1,237 @@
+//! The real binary over real sockets: a server process, a receiver of webhooks, a small client.
+#![allow(dead_code)] // Each test file uses its part.
+#![allow(clippy::expect_used, clippy::panic)] // A helper of a test may fail the test.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Nothing in these tests takes longer unless something is broken.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Server {
+    pub child: Child,
+    pub address: SocketAddr,
+    pub lines: Receiver<String>,
+}
+
+impl Server {
+    /// Starts `duly serve` on a free port and waits for "ready".
+    pub fn start(data: &Path) -> Server {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_duly"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(data)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("duly starts");
+        let out = BufReader::new(child.stdout.take().expect("stdout"));
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut address = None;
+        loop {
+            let line = lines.recv_timeout(PATIENCE).expect("the server says that it is ready");
+            if let Some(text) = line.trim().strip_prefix("address  http://") {
+                address = text.parse().ok();
+            }
+            if line == "ready" {
+                break;
+            }
+        }
+        Server { child, address: address.expect("an address"), lines }
+    }
+
+    pub fn ask(&self, method: &str, path: &str, body: &str) -> Reply {
+        ask(self.address, method, path, body, &[]).expect("an answer")
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Reply {
+        self.ask("POST", path, &body.to_string())
+    }
+
+    /// Makes a job that must be accepted.
+    pub fn submit(&self, body: &Value) -> Value {
+        let reply = self.post("/v1/jobs", body);
+        assert_eq!(reply.status, 202, "{}", reply.text);
+        reply.json()
+    }
+
+    /// Waits until the run is in this state.
+    pub fn run_is(&self, run: &Value, status: &str) -> Value {
+        let path = format!("/v1/runs/{}", run.as_str().expect("a run id"));
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let reply = self.ask("GET", &path, "");
+            if reply.status == 200 && reply.json()["status"] == status {
+                return reply.json();
+            }
+            assert!(Instant::now() < until, "{path} is not {status}: {}", reply.text);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args([name, &pid]).status().expect("kill runs");
+        assert!(sent.success());
+    }
+
+    /// SIGTERM, and waits for the end.
+    pub fn stop(mut self) {
+        self.signal("-TERM");
+        let ended = self.child.wait().expect("it ends");
+        assert!(ended.success(), "{ended}");
+    }
+
+    pub fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("it ends");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A test that failed leaves no process behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub head: String,
+    pub text: String,
+}
+
+impl Reply {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        header(&self.head, name)
+    }
+}
+
+pub fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        key.eq_ignore_ascii_case(name).then_some(value.trim())
+    })
+}
+
+pub fn ask(
+    to: SocketAddr,
+    method: &str,
+    path: &str,
+    body: &str,
+    headers: &[(&str, &str)],
+) -> std::io::Result<Reply> {
+    let mut stream = TcpStream::connect(to)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+    let usual = [("Host", to.to_string()), ("Content-Type", "application/json".to_string())];
+    for (name, value) in &usual {
+        if !headers.iter().any(|(given, _)| given == name) {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+    }
+    for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+    stream.write_all(head.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let broken = || std::io::Error::other("the answer broke off");
+    let (head, text) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
+    let status = head.get(9..12).and_then(|code| code.parse().ok()).ok_or_else(broken)?;
+    Ok(Reply { status, head: head.to_string(), text: text.to_string() })
+}
+
+#[derive(Debug)]
+pub struct Hook {
+    pub head: String,
+    pub body: String,
+    pub at: Instant,
+}
+
+impl Hook {
+    pub fn header(&self, name: &str) -> &str {
+        header(&self.head, name).unwrap_or_else(|| panic!("no {name} in {}", self.head))
+    }
+}
+
+/// A receiver of webhooks: answers with the given statuses in turn, then with 200.
+pub struct Hooks {
+    pub address: SocketAddr,
+    pub heard: Receiver<Hook>,
+}
+
+impl Hooks {
+    pub fn start(answers: &[&str]) -> Hooks {
+        Hooks::slow(answers, Duration::ZERO)
+    }
+
+    pub fn slow(answers: &[&str], delay: Duration) -> Hooks {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let mut answers: Vec<String> = answers.iter().rev().map(|one| one.to_string()).collect();
+        let (tell, heard) = channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let answer = answers.pop().unwrap_or_else(|| "200 OK\r\n".to_string());
+                let tell = tell.clone();
+                std::thread::spawn(move || {
+                    let mut reader = BufReader::new(stream);
+                    let Some((head, body)) = read_request(&mut reader) else { return };
+                    let _ = tell.send(Hook { head, body, at: Instant::now() });
+                    std::thread::sleep(delay);
+                    let answer = format!(
+                        "HTTP/1.1 {answer}Content-Length: 11\r\nConnection: close\r\n\r\n{{\"ok\":true}}"
+                    );
+                    let _ = reader.get_mut().write_all(answer.as_bytes());
+                });
+            }
+        });
+        Hooks { address, heard }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/hook", self.address)
+    }
+
+    pub fn next(&self) -> Hook {
+        self.heard.recv_timeout(PATIENCE).expect("a webhook arrives")
+    }
+
+    /// Nothing more has come.
+    pub fn assert_quiet(&self) {
+        if let Ok(hook) = self.heard.try_recv() {
+            panic!("another webhook: {}", hook.head);
+        }
+    }
+}
+
+fn read_request(reader: &mut BufReader<TcpStream>) -> Option<(String, String)> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let length = header(&head, "content-length").and_then(|n| n.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((head, String::from_utf8(body).ok()?))
+}

@@ -1,0 +1,110 @@
+//! What a person does to a job: cancel, pause, resume, trigger.
+
+use crate::jobs::{body_hash, key_header, optional_text};
+use crate::limits::{PAYLOAD_MAX, REASON_MAX};
+use crate::refusal::{Answered, Refusal, unexpected};
+use crate::run_read::name;
+use crate::{Api, Shared};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use hyper::{HeaderMap, StatusCode};
+use model::row::Made;
+use model::{JobId, Text, Time};
+use serde_json::json;
+use shard::command::{Answer, Command, KeyOf};
+use wire::{Faults, Object};
+
+pub fn job_id(text: &str) -> Result<JobId, Refusal> {
+    JobId::parse(text).ok_or_else(|| Refusal::not_found("job"))
+}
+
+pub async fn cancel(State(api): Shared, Path(job): Path<String>) -> Answered {
+    done(&api, &job, "cancelled", Command::CancelJob).await
+}
+
+pub async fn resume(State(api): Shared, Path(job): Path<String>) -> Answered {
+    done(&api, &job, "active", Command::Resume).await
+}
+
+async fn done(
+    api: &Api,
+    job: &str,
+    status: &str,
+    command: impl FnOnce(JobId) -> Command,
+) -> Answered {
+    let id = job_id(job)?;
+    answer(api.node.call(id.shard(), command(id)).await, id, status)
+}
+
+fn answer(answer: Answer, id: JobId, status: &str) -> Answered {
+    let body = match answer {
+        Answer::Job(_, version) => {
+            json!({"id": id.to_string(), "status": status, "version": version})
+        }
+        Answer::Run(run, state) => {
+            json!({"id": id.to_string(), "run_id": run.to_string(), "status": name(state)})
+        }
+        Answer::Stopping(run) => json!({
+            "id": id.to_string(), "run_id": run.to_string(), "status": "running",
+            "cancel_requested": true,
+        }),
+        Answer::Done => json!({"id": id.to_string(), "status": status}),
+        Answer::Refused(refused) => return Err(refused.into()),
+        _ => return Err(unexpected()),
+    };
+    Ok(Json(body).into_response())
+}
+
+pub async fn pause(State(api): Shared, Path(job): Path<String>, body: Bytes) -> Answered {
+    let id = job_id(&job)?;
+    let mut faults = Faults::default();
+    let (mut reason, mut until) = (None, None);
+    if let Some(mut object) = Object::read(optional_text(&body)?, "", &mut faults) {
+        reason = object.short("reason", REASON_MAX, &mut faults);
+        until = object.time("until", &mut faults).map(Time::from_micros);
+        object.finish(&mut faults);
+    }
+    if !faults.is_empty() {
+        return Err(Refusal::faults(faults));
+    }
+    let reason = Text::from(reason.unwrap_or_default());
+    let command = Command::Pause { job: id, reason, until };
+    answer(api.node.call(id.shard(), command).await, id, "paused")
+}
+
+pub async fn trigger(
+    State(api): Shared,
+    Path(job): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answered {
+    let id = job_id(&job)?;
+    let text = optional_text(&body)?;
+    let mut faults = Faults::default();
+    let mut payload = None;
+    if let Some(mut object) = Object::read(text, "", &mut faults) {
+        payload = object.raw("payload").map(|raw| model::Bytes::from(raw.get().as_bytes()));
+        object.finish(&mut faults);
+    }
+    if payload.as_ref().is_some_and(|payload| payload.len() > PAYLOAD_MAX) {
+        faults.add("/payload", "a payload has at most 256 KiB");
+    }
+    if !faults.is_empty() {
+        return Err(Refusal::faults(faults));
+    }
+    // The job is part of what the key was used for.
+    let key = key_header(&headers)?.map(|key| KeyOf {
+        key: Text::from(key),
+        body: body_hash(text) ^ model::hash::mix(id.bits().1),
+    });
+    let trigger = Command::Trigger { job: id, id: node::random::bits(), payload, key };
+    let run = match api.node.call(id.shard(), trigger).await {
+        Answer::Made(Made::Run(run)) => run,
+        Answer::Refused(refused) => return Err(refused.into()),
+        _ => return Err(unexpected()),
+    };
+    let body = json!({"id": id.to_string(), "run_id": run.to_string(), "status": "ready"});
+    Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+}

@@ -1,0 +1,32 @@
+//! Every bound of the HTTP interface, named, each with its reason.
+
+use model::Span;
+use std::time::Duration;
+
+/// The largest request: a full batch of small jobs.
+pub const BODY_MAX: usize = 16 * 1024 * 1024;
+pub const PAYLOAD_MAX: usize = 256 * 1024;
+pub const OUTPUT_MAX: usize = 16 * 1024;
+pub const CHECKPOINT_MAX: usize = 64 * 1024;
+pub const BATCH_MAX: usize = 10_000;
+/// Connections at once; each may hold one request.
+pub const CONNECTIONS_MAX: usize = 1_024;
+/// A request's head must come within this time.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Open connections get so long to finish when the server stops.
+pub const CLOSE_GRACE: Duration = Duration::from_secs(5);
+/// The longest X-Request-Id that is taken over.
+pub const REQUEST_ID_MAX: usize = 128;
+/// The farthest `at` or `delay`.
+pub const FARTHEST: Span = Span::from_secs(50 * 366 * 86_400);
+pub const TIMEOUT_HTTP: Span = Span::from_secs(30);
+pub const TIMEOUT_WORKER: Span = Span::from_secs(3_600);
+pub const TIMEOUT_MIN: Span = Span::from_millis(100);
+pub const TIMEOUT_MAX: Span = Span::from_secs(86_400);
+pub const PREVIEW_COUNT_MAX: u64 = 1_000;
+pub const PREVIEW_COUNT: u64 = 10;
+/// Clock changes are listed this far ahead.
+pub const DST_DATES_AHEAD: Span = Span::from_secs(731 * 86_400);
+pub const REASON_MAX: usize = 500;
+/// What a claim's call may take beyond its wait.
+pub const CLAIM_MARGIN: Span = Span::from_secs(5);

@@ -1,0 +1,146 @@
+//! A run as the store has it: its row and its lease while it lives, its history after.
+
+use crate::refusal::{Answered, Refusal};
+use crate::{Api, Shared, history};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use model::read::{Page, Read};
+use model::row::{HistoryRow, Holder, Key, LeaseRow, Row, RunRow};
+use model::{RunId, RunState, Status, Time};
+use serde_json::value::RawValue;
+use wire::answer::{Attempt, Run};
+use wire::timestamp;
+
+pub fn run_id(text: &str) -> Result<RunId, Refusal> {
+    RunId::parse(text).ok_or_else(|| Refusal::not_found("run"))
+}
+
+pub async fn show(State(api): Shared, Path(run): Path<String>) -> Answered {
+    Ok(Json(read(&api, run_id(&run)?).await?).into_response())
+}
+
+pub async fn read(api: &Api, run: RunId) -> Result<Run, Refusal> {
+    let keys = vec![Key::Run(run), Key::Lease(run)];
+    let Page::Rows(rows) = api.node.read(run.job.shard(), Read::Rows(keys)).await? else {
+        return Err(crate::refusal::unexpected());
+    };
+    let (mut row, mut lease) = (None, None);
+    for found in rows.into_iter().flatten() {
+        match found {
+            Row::Run(found) => row = Some(found),
+            Row::Lease(found) => lease = Some(found),
+            _ => {}
+        }
+    }
+    let past = history::attempts(api, run).await?;
+    match row {
+        Some(row) => Ok(live(&row, lease.as_ref(), &past)),
+        None => finished(api, run, &past).await,
+    }
+}
+
+fn live(row: &RunRow, lease: Option<&LeaseRow>, past: &[HistoryRow]) -> Run {
+    let state = if lease.is_some() { RunState::Running } else { row.state };
+    Run {
+        id: row.id.to_string(),
+        job_id: row.id.job.to_string(),
+        status: name(state),
+        cancel_requested: lease.is_some_and(|lease| lease.cancel),
+        scheduled_for: Some(time(row.nominal)),
+        due_at: Some(time(row.due)),
+        attempt: lease.map_or(row.attempts, |lease| lease.attempt),
+        token: lease.map(|lease| lease.token.0),
+        worker: lease.map(|lease| match &lease.holder {
+            Holder::Node(node) => format!("node {}", node.node),
+            Holder::Worker(name) => name.to_string(),
+        }),
+        next_attempt_at: (state == RunState::Retrying).then(|| time(row.due)),
+        error: past.last().and_then(|last| last.error.as_ref()).map(ToString::to_string),
+        // Attempts of an earlier process are missing from the list; then none is shown.
+        attempts: (past.len() == usize::from(row.attempts)).then(|| attempts(past)),
+        ..Run::default()
+    }
+}
+
+async fn finished(api: &Api, run: RunId, past: &[HistoryRow]) -> Result<Run, Refusal> {
+    let ids = Run { id: run.to_string(), job_id: run.job.to_string(), ..Run::default() };
+    if let Some(last) = past.last().filter(|last| last.after.is_final()) {
+        let output = last.output.as_ref().map(|bytes| json_or_text(bytes));
+        return Ok(Run {
+            status: name(last.after),
+            scheduled_for: Some(time(last.nominal)),
+            due_at: Some(time(last.due)),
+            attempt: last.attempt,
+            finished_at: Some(time(last.finished)),
+            error: last.error.as_ref().map(ToString::to_string),
+            output,
+            attempts: Some(attempts(past)),
+            ..ids
+        });
+    }
+    match history::succeeded(api, run).await? {
+        Some(true) => Ok(Run { status: "succeeded", ..ids }),
+        Some(false) => Ok(Run { status: "failed", ..ids }),
+        None => Err(Refusal::not_found("run")),
+    }
+}
+
+fn attempts(past: &[HistoryRow]) -> Vec<Attempt> {
+    past.iter()
+        .map(|row| Attempt {
+            attempt: row.attempt,
+            token: row.token.0,
+            status: status(row.status),
+            started_at: row.started.map(time),
+            finished_at: time(row.finished),
+            code: row.code,
+            error: row.error.as_ref().map(ToString::to_string),
+            worker: row.worker.as_ref().map(ToString::to_string),
+        })
+        .collect()
+}
+
+pub fn time(at: Time) -> String {
+    timestamp::format(at.micros())
+}
+
+/// What a receiver answered need not be JSON; then it is shown as a string.
+pub fn json_or_text(bytes: &[u8]) -> Box<RawValue> {
+    let text = String::from_utf8_lossy(bytes);
+    let raw = RawValue::from_string(text.to_string());
+    let quoted = || serde_json::value::to_raw_value(&text).unwrap_or_default();
+    raw.unwrap_or_else(|_| quoted())
+}
+
+pub const fn name(state: RunState) -> &'static str {
+    match state {
+        RunState::Scheduled => "scheduled",
+        RunState::Blocked => "blocked",
+        RunState::Ready => "ready",
+        RunState::Running => "running",
+        RunState::Retrying => "retrying",
+        RunState::Dead => "dead",
+        RunState::Succeeded => "succeeded",
+        RunState::Failed => "failed",
+        RunState::Cancelled => "cancelled",
+        RunState::Expired => "expired",
+    }
+}
+
+const fn status(status: Status) -> &'static str {
+    match status {
+        Status::Succeeded => "succeeded",
+        Status::Failed => "failed",
+        Status::TimedOut => "timed_out",
+        Status::Lost => "lost",
+        Status::Cancelled => "cancelled",
+        Status::Released => "released",
+        Status::Snoozed => "snoozed",
+        Status::Discarded => "discarded",
+        Status::SkippedOverlap => "skipped_overlap",
+        Status::SkippedPaused => "skipped_paused",
+        Status::Coalesced => "coalesced",
+        Status::Missed => "missed",
+    }
+}

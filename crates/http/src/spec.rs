@@ -1,0 +1,177 @@
+//! From a request to the core's definition of a job. Form was checked by `wire`; this checks sense.
+
+use crate::DEFAULT;
+use crate::limits::{
+    FARTHEST, PAYLOAD_MAX, TIMEOUT_HTTP, TIMEOUT_MAX, TIMEOUT_MIN, TIMEOUT_WORKER,
+};
+use calendar::{Schedule, ScheduleError};
+use hyper::header::{HeaderName, HeaderValue};
+use model::{
+    Bytes, CatchUp, Dialect, Dst, Gap, Overlap, Policy, Repeat, ScheduleSpec, Span, Spec, Target,
+    Text, Time, When,
+};
+use wire::Faults;
+use wire::job::{CatchUpRequest, JobRequest, ScheduleRequest, TargetRequest, WhenRequest};
+
+/// Headers that belong to the connection or to us.
+const RESERVED: [&str; 12] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "te",
+    "upgrade",
+    "trailer",
+    "idempotency-key",
+    "webhook-id",
+    "webhook-timestamp",
+    "webhook-signature",
+    "x-scheduler-signature",
+];
+
+/// None if something is wrong; `faults` then says what.
+pub fn of(job: JobRequest, now: Time, pointer: &str, faults: &mut Faults) -> Option<Spec> {
+    let schedule = schedule(job.schedule, now, &format!("{pointer}/schedule"), faults);
+    let default_timeout = match &job.target {
+        Some(TargetRequest::Worker { .. }) => TIMEOUT_WORKER,
+        _ => TIMEOUT_HTTP,
+    };
+    let timeout = job.timeout.map_or(default_timeout, Span::from_micros);
+    if timeout < TIMEOUT_MIN || timeout > TIMEOUT_MAX {
+        faults.add(format!("{pointer}/timeout"), "a timeout lies between 100ms and 24h");
+    }
+    let payload = job.payload.unwrap_or_default();
+    if payload.len() > PAYLOAD_MAX {
+        faults.add(format!("{pointer}/payload"), "a payload has at most 256 KiB");
+    }
+    let target = target(job.target?, pointer, faults)?;
+    let usual = Policy::default();
+    let policy = Policy {
+        max_retries: job.max_retries.map_or(usual.max_retries, |n| n as u16),
+        initial: job.initial.map_or(usual.initial, Span::from_micros),
+        factor: job.factor.map_or(usual.factor, |n| n as u16),
+        cap: job.cap.map_or(usual.cap, Span::from_micros),
+        max_lost: usual.max_lost,
+        timeout,
+    };
+    if !faults.is_empty() {
+        return None;
+    }
+    Some(Spec {
+        namespace: DEFAULT,
+        name: None,
+        owner: job.owner.map(Text::from),
+        tags: job.tags.into_iter().map(|(k, v)| (Text::from(k), Text::from(v))).collect(),
+        schedule,
+        target,
+        payload: Bytes::from(payload.into_bytes()),
+        content_type: Text::from("application/json"),
+        queue: Text::from(job.queue.unwrap_or_else(|| "default".to_string())),
+        group: job.group.map(Text::from),
+        priority: job.priority.unwrap_or(5) as u8,
+        policy,
+        overlap: match job.overlap {
+            Some("skip") => Overlap::Skip,
+            Some("allow") => Overlap::Allow,
+            Some("cancel_running") => Overlap::CancelRunning,
+            _ => Overlap::QueueOne,
+        },
+        catch_up: catch_up(job.catch_up),
+    })
+}
+
+fn catch_up(request: Option<CatchUpRequest>) -> CatchUp {
+    let Some(request) = request else { return CatchUp::default() };
+    match (request.policy, CatchUp::ALL) {
+        ("skip", _) => CatchUp::Skip,
+        ("all", CatchUp::All { window, max, per_second }) => CatchUp::All {
+            window: request.window.map_or(window, Span::from_micros),
+            max: request.max.map_or(max, |n| n as u32),
+            per_second: request.rate.map_or(per_second, |n| n as u32),
+        },
+        _ => CatchUp::Once,
+    }
+}
+
+fn target(request: TargetRequest, pointer: &str, faults: &mut Faults) -> Option<Target> {
+    let (url, method, headers) = match request {
+        TargetRequest::Worker { kind } => return Some(Target::Worker { kind: Text::from(kind) }),
+        TargetRequest::Http { url, method, headers } => (url, method, headers),
+    };
+    let at = format!("{pointer}/target/http/url");
+    let uri: hyper::Uri = match url.parse() {
+        Ok(uri) => uri,
+        Err(_) => {
+            faults.add(at, "this is not a URL; write http://host:port/path");
+            return None;
+        }
+    };
+    match uri.scheme_str() {
+        Some("http") => {}
+        Some("https") => faults.add(&at, "https needs TLS, which this version does not have yet"),
+        _ => faults.add(&at, "a URL begins with http://"),
+    }
+    if uri.authority().is_none_or(|a| a.host().is_empty() || a.as_str().contains('@')) {
+        faults.add(&at, "a URL has a host and no user name");
+    }
+    let at = format!("{pointer}/target/http/headers");
+    for (name, value) in &headers {
+        let good = name.parse::<HeaderName>().is_ok() && value.parse::<HeaderValue>().is_ok();
+        let lower = name.to_ascii_lowercase();
+        if !good || RESERVED.contains(&lower.as_str()) {
+            faults.add(format!("{at}/{name}"), "this header cannot be set");
+        }
+    }
+    let headers = headers.into_iter().map(|(k, v)| (Text::from(k), Text::from(v))).collect();
+    let method = Text::from(method.unwrap_or_else(|| "POST".to_string()));
+    Some(Target::Http { url: Text::from(url), method, headers })
+}
+
+pub fn schedule(
+    request: ScheduleRequest,
+    now: Time,
+    pointer: &str,
+    faults: &mut Faults,
+) -> ScheduleSpec {
+    let when = match request.when {
+        WhenRequest::Now => When::Now,
+        WhenRequest::At(at) => When::At(Time::from_micros(at)),
+        WhenRequest::Delay(delay) => When::Delay(Span::from_micros(delay)),
+        WhenRequest::Every(every) => When::Every(Span::from_micros(every)),
+        WhenRequest::Cron(expression) => When::Cron { expression, dialect: Dialect::Cron },
+    };
+    let mut spec = ScheduleSpec::new(when);
+    spec.timezone = request.timezone;
+    spec.dst = Dst {
+        gap: if request.gap == Some("skip") { Gap::Skip } else { Gap::Run },
+        repeat: match request.repeat {
+            Some("second") => Repeat::Second,
+            Some("both") => Repeat::Both,
+            _ => Repeat::First,
+        },
+    };
+    spec.start_at = request.start_at.map(Time::from_micros);
+    spec.end_at = request.end_at.map(Time::from_micros);
+    spec.max_runs = request.max_runs;
+    spec.jitter = request.jitter.map(Span::from_micros);
+    let far = match spec.when {
+        When::At(at) if at < Time::MIN => Some("at"),
+        When::At(at) if at.since(now) > FARTHEST => Some("at"),
+        When::Delay(delay) if delay > FARTHEST => Some("delay"),
+        _ => None,
+    };
+    if let Some(field) = far {
+        faults.add(format!("{pointer}/{field}"), "a job lies between 1970 and 50 years from now");
+    } else if spec.when != When::Now
+        && let Err(error) = Schedule::new(&spec, b"check", now)
+    {
+        add(pointer, error, faults);
+    }
+    spec
+}
+
+fn add(pointer: &str, error: ScheduleError, faults: &mut Faults) {
+    let column = error.column.map(|column| format!("column {column}: ")).unwrap_or_default();
+    let message = format!("{column}{}", error.message);
+    faults.push(format!("{pointer}/{}", error.field), message, error.did_you_mean);
+}

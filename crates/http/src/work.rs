@@ -1,0 +1,239 @@
+//! Pull workers: claim, heartbeat, settle. A request may name queues and runs of several shards;
+//! each shard is asked for its part, and the answers are put back in the order of the request.
+
+use crate::jobs::json_text;
+use crate::limits::{CHECKPOINT_MAX, CLAIM_MARGIN, OUTPUT_MAX};
+use crate::refusal::{Answered, Refusal};
+use crate::run_read::{json_or_text, name, time};
+use crate::{Api, DEFAULT, Shared};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use model::read::{Page, Read};
+use model::row::{Holder, Key, Row};
+use model::{RunId, ShardId, Slot, Span, Target, Text, Time, Token};
+use serde_json::{Value, json};
+use shard::command::{Answer, Beat, BeatAnswer, Claim, Command, End, Leased, Settle, SettleAnswer};
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+use wire::Faults;
+use wire::answer::{Claimed, ClaimedRun};
+use wire::work::{ClaimRequest, Outcome, read_beats, read_settles};
+
+/// The seed of the hash that names a claim request.
+const REQUEST_SEED: u64 = 0x636c_6169;
+
+pub async fn claim(State(api): Shared, body: Bytes) -> Answered {
+    let mut faults = Faults::default();
+    let request = ClaimRequest::read(json_text(&body)?, &mut faults);
+    if !faults.is_empty() {
+        return Err(Refusal::faults(faults));
+    }
+    let number = match &request.request_id {
+        Some(id) => model::hash::hash(REQUEST_SEED, format!("{}\0{id}", request.worker).as_bytes()),
+        None => node::random::bits(),
+    };
+    let mut shards: BTreeMap<ShardId, Vec<Text>> = BTreeMap::new();
+    for queue in &request.queues {
+        let shard = Slot::of(DEFAULT, queue, 0).shard();
+        shards.entry(shard).or_default().push(Text::from(queue.as_str()));
+    }
+    let claim = |queues: &[Text], wait: Span| Claim {
+        holder: Holder::Worker(Text::from(request.worker.as_str())),
+        namespace: DEFAULT,
+        queues: queues.to_vec(),
+        kinds: request.kinds.as_ref().map(|kinds| {
+            kinds
+                .iter()
+                .map(|kind| Target::Worker { kind: Text::from(kind.as_str()) }.kind())
+                .collect()
+        }),
+        max: request.max,
+        lease: Span::from_micros(request.lease),
+        // Stores keep it as a signed number.
+        request: number >> 1,
+        wait_until: api.node.now().plus(wait),
+    };
+    let wait = Span::from_micros(request.wait);
+    let asked = shards.iter().map(|(shard, queues)| {
+        let command = Command::Claim(claim(queues, wait));
+        api.node.call_for(*shard, command, wait.plus(CLAIM_MARGIN))
+    });
+    let leases = match first_with_work(asked.collect()).await {
+        Answer::Claimed(leases) => leases,
+        Answer::Refused(refused) => return Err(refused.into()),
+        _ => return Err(crate::refusal::unexpected()),
+    };
+    let runs = describe(&api, leases).await?;
+    Ok(Json(Claimed { runs, signal: "none" }).into_response())
+}
+
+/// The first answer that brings runs or a refusal; else the last. Those that still wait are
+/// dropped, which undoes their claims.
+async fn first_with_work<F: Future<Output = Answer>>(asked: Vec<F>) -> Answer {
+    let mut waiting: Vec<Pin<Box<F>>> = asked.into_iter().map(Box::pin).collect();
+    poll_fn(move |context| {
+        let mut at = 0;
+        while at < waiting.len() {
+            match waiting[at].as_mut().poll(context) {
+                Poll::Ready(Answer::Claimed(leases)) if leases.is_empty() => {
+                    drop(waiting.swap_remove(at));
+                }
+                Poll::Ready(answer) => return Poll::Ready(answer),
+                Poll::Pending => at += 1,
+            }
+        }
+        if waiting.is_empty() { Poll::Ready(Answer::Claimed(Vec::new())) } else { Poll::Pending }
+    })
+    .await
+}
+
+async fn describe(api: &Api, leases: Vec<Leased>) -> Result<Vec<ClaimedRun>, Refusal> {
+    let wanted = leases.iter().map(|leased| (leased.run, leased.version)).collect();
+    let specs = api.node.specs(wanted).await?;
+    let mut runs = Vec::with_capacity(leases.len());
+    for (leased, spec) in leases.into_iter().zip(specs) {
+        let kind = match spec.as_ref().map(|spec| &spec.target) {
+            Some(Target::Worker { kind }) => kind.to_string(),
+            _ => String::new(),
+        };
+        let payload = spec.filter(|spec| !spec.payload.is_empty());
+        runs.push(ClaimedRun {
+            run_id: leased.run.to_string(),
+            job_id: leased.run.job.to_string(),
+            kind,
+            attempt: leased.attempt,
+            token: leased.token.0,
+            payload: payload.map(|spec| json_or_text(&spec.payload)),
+            scheduled_for: time(leased.nominal),
+            due_at: time(leased.due),
+            lease_expires_at: time(api.node.now().plus(leased.lease).min(leased.deadline)),
+            deadline: time(leased.deadline),
+            checkpoint: checkpoint(api, &leased).await?,
+        });
+    }
+    Ok(runs)
+}
+
+async fn checkpoint(
+    api: &Api,
+    leased: &Leased,
+) -> Result<Option<Box<serde_json::value::RawValue>>, Refusal> {
+    if !leased.checkpoint {
+        return Ok(None);
+    }
+    let read = Read::Rows(vec![Key::Checkpoint(leased.run)]);
+    Ok(match api.node.read(leased.run.job.shard(), read).await? {
+        Page::Rows(rows) => rows.into_iter().flatten().find_map(|row| match row {
+            Row::Checkpoint(row) => Some(json_or_text(&row.bytes)),
+            _ => None,
+        }),
+        _ => None,
+    })
+}
+
+pub async fn heartbeat(State(api): Shared, body: Bytes) -> Answered {
+    let mut faults = Faults::default();
+    let items = read_beats(json_text(&body)?, &mut faults);
+    let mut shards: BTreeMap<ShardId, Vec<(usize, Beat)>> = BTreeMap::new();
+    for (index, item) in items.iter().enumerate() {
+        let checkpoint = item.checkpoint.as_ref();
+        if checkpoint.is_some_and(|text| text.len() > CHECKPOINT_MAX) {
+            faults.add(format!("/runs/{index}/checkpoint"), "a checkpoint has at most 64 KiB");
+        }
+        let checkpoint = checkpoint.map(|text| model::Bytes::from(text.as_bytes()));
+        if let Some(run) = run_of(&item.run_id, index, &mut faults) {
+            let beat = Beat { run, token: Token(item.token), checkpoint };
+            shards.entry(run.job.shard()).or_default().push((index, beat));
+        }
+    }
+    if !faults.is_empty() {
+        return Err(Refusal::faults(faults));
+    }
+    let mut results = vec![Value::Null; items.len()];
+    for (shard, beats) in shards {
+        let command = Command::Heartbeat(beats.iter().map(|(_, beat)| beat.clone()).collect());
+        let answers = match api.node.call(shard, command).await {
+            Answer::Beats(answers) => answers,
+            Answer::Refused(refused) => return Err(refused.into()),
+            _ => return Err(crate::refusal::unexpected()),
+        };
+        for ((index, _), (run, answer)) in beats.iter().zip(answers) {
+            let status = match answer {
+                BeatAnswer::Ok => "ok",
+                BeatAnswer::Cancel => "cancel",
+                BeatAnswer::Stale => "stale",
+            };
+            results[*index] = json!({"run_id": run.to_string(), "status": status});
+        }
+    }
+    Ok(Json(json!({"results": results, "signal": "none"})).into_response())
+}
+
+pub async fn settle(State(api): Shared, body: Bytes) -> Answered {
+    let mut faults = Faults::default();
+    let items = read_settles(json_text(&body)?, &mut faults);
+    let count = items.len();
+    let mut shards: BTreeMap<ShardId, Vec<(usize, Settle)>> = BTreeMap::new();
+    for (index, item) in items.into_iter().enumerate() {
+        let end = end_of(item.outcome, index, &mut faults);
+        if let Some(run) = run_of(&item.run_id, index, &mut faults) {
+            let settle = Settle { run, token: Token(item.token), end };
+            shards.entry(run.job.shard()).or_default().push((index, settle));
+        }
+    }
+    if !faults.is_empty() {
+        return Err(Refusal::faults(faults));
+    }
+    let mut results = vec![Value::Null; count];
+    for (shard, settles) in shards {
+        let command = Command::Settle(settles.iter().map(|(_, settle)| settle.clone()).collect());
+        let answers = match api.node.call(shard, command).await {
+            Answer::Settled(answers) => answers,
+            Answer::Refused(refused) => return Err(refused.into()),
+            _ => return Err(crate::refusal::unexpected()),
+        };
+        for ((index, _), (run, answer)) in settles.iter().zip(answers) {
+            let mut result = json!({"run_id": run.to_string(), "status": "stale"});
+            if let SettleAnswer::Ok { state, next } = answer {
+                result["status"] = json!("ok");
+                result["run_status"] = json!(name(state));
+                if let Some(next) = next {
+                    result["next_attempt_at"] = json!(time(next));
+                }
+            }
+            results[*index] = result;
+        }
+    }
+    Ok(Json(json!({ "results": results })).into_response())
+}
+
+fn end_of(outcome: Outcome, index: usize, faults: &mut Faults) -> End {
+    match outcome {
+        Outcome::Succeeded { output } => {
+            if output.as_ref().is_some_and(|output| output.len() > OUTPUT_MAX) {
+                faults.add(format!("/runs/{index}/output"), "an output has at most 16 KiB");
+            }
+            End::Succeeded { output: output.map(|text| model::Bytes::from(text.as_bytes())) }
+        }
+        Outcome::Failed { code, message, retryable, retry_after } => End::Failed {
+            error: Text::from(message),
+            code: code.and_then(|code| u16::try_from(code).ok()),
+            retryable,
+            retry_after: retry_after.map(Span::from_micros),
+        },
+        Outcome::Snoozed { until } => End::Snoozed { until: Time::from_micros(until) },
+        Outcome::Released => End::Released,
+    }
+}
+
+fn run_of(text: &str, index: usize, faults: &mut Faults) -> Option<RunId> {
+    let run = RunId::parse(text);
+    if run.is_none() {
+        faults.add(format!("/runs/{index}/run_id"), "this is not the id of a run");
+    }
+    run
+}

@@ -1,0 +1,203 @@
+//! The driver: one thread that owns the `Host`, hears callers and lanes, and keeps the time.
+
+use crate::clock::BootClock;
+use crate::handle::Shared;
+use crate::lanes::{Lane, Which, lane_of};
+use crate::limits::{CALL_WAIT, INPUT_SLICE, TICK_MAX};
+use crate::seen::Seen;
+use model::id::SHARDS;
+use model::{ShardId, Span};
+use shard::command::{Answer, Command, CommandId, End, Leased, Settle};
+use shard::{CallId, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+
+#[derive(Debug)]
+pub enum Input {
+    Call {
+        id: CommandId,
+        shard: ShardId,
+        command: Command,
+        wait: Span,
+        reply: oneshot::Sender<Answer>,
+    },
+    /// The caller hung up; `late` is an answer that came while it did.
+    Gone {
+        id: CommandId,
+        shard: ShardId,
+        late: Option<Answer>,
+    },
+    Store {
+        which: Which,
+        id: CallId,
+        answer: StoreAnswer,
+    },
+    Stop,
+}
+
+pub struct Driver {
+    pub host: Host,
+    pub input: Receiver<Input>,
+    pub commit: Lane,
+    pub read: Lane,
+    pub own: Lane,
+    pub shared: Arc<Shared>,
+    pub seen: Seen,
+    pub live: watch::Sender<bool>,
+    pub callers: BTreeMap<CommandId, oneshot::Sender<Answer>>,
+    /// Nobody else can hold this store, so shards are taken as fast as the store answers.
+    pub exclusive: bool,
+}
+
+impl Driver {
+    pub fn run(mut self) {
+        self.host.handle_tick(BootClock.local());
+        loop {
+            self.carry_out();
+            let local = BootClock.local();
+            let pause = self.host.next_tick(local).since(local).micros().max(0).unsigned_abs();
+            let first = match self.input.recv_timeout(Duration::from_micros(pause).min(TICK_MAX)) {
+                Ok(input) => input,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.host.handle_tick(BootClock.local());
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let mut next = Some(first);
+            for _ in 0..INPUT_SLICE {
+                let Some(input) = next.take() else { break };
+                if matches!(input, Input::Stop) {
+                    return;
+                }
+                self.handle(input);
+                next = self.input.try_recv().ok();
+            }
+            if let Some(input) = next {
+                self.handle(input);
+            }
+            // Under load the timeout above never comes, and time passes all the same.
+            let local = BootClock.local();
+            if self.host.next_tick(local) <= local.plus(Span::from_millis(1)) {
+                self.host.handle_tick(local);
+            }
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        let local = BootClock.local();
+        match input {
+            Input::Call { id, shard, command, wait, reply } => {
+                self.callers.insert(id, reply);
+                self.host.handle_command(local, id, shard, command, wait);
+            }
+            Input::Gone { id, shard, late } => {
+                if self.callers.remove(&id).is_some() {
+                    self.host.handle_gone(local, id);
+                }
+                if let Some(answer) = late {
+                    self.hand_back(shard, answer);
+                }
+            }
+            Input::Store { which, id, answer } => {
+                if let StoreAnswer::Read(pages) = &answer {
+                    self.seen.pages(pages);
+                }
+                let good = matches!(answer, StoreAnswer::Renew(_) | StoreAnswer::Take(_));
+                self.host.handle_store(local, id, answer);
+                match which {
+                    Which::Commit => self.commit.answered(),
+                    Which::Read => self.read.answered(),
+                    Which::Own => self.own.answered(),
+                }
+                if good {
+                    self.hurry();
+                }
+            }
+            Input::Stop => {}
+        }
+    }
+
+    /// The core takes a few shards per renewal and renews once a second. While a process that is
+    /// alone with its store still lacks shards, "somebody gave you one" makes it renew at once.
+    fn hurry(&mut self) {
+        let held = self.host.shards().count();
+        if self.exclusive && held < usize::from(SHARDS) {
+            let (node, shard) = (self.host.node(), ShardId(0));
+            self.host.handle_message(BootClock.local(), node, Message::Gave { shard });
+        }
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(output) = self.host.poll_output() {
+            match output {
+                HostOutput::Call(id, call) => self.send(id, call),
+                // There is one node; a message to a former life is not heard.
+                HostOutput::Send(_, message) => {
+                    self.host.handle_bounce(BootClock.local(), &message);
+                }
+                HostOutput::Shard(shard, Output::Reply(id, answer)) => {
+                    if let Some(reply) = self.callers.remove(&id)
+                        && let Err(answer) = reply.send(answer)
+                    {
+                        self.hand_back(shard, answer);
+                    }
+                }
+                HostOutput::Shard(_, Output::Stop(run, token)) => {
+                    self.shared.stops.stop(run, token);
+                }
+                HostOutput::Shard(shard, Output::Event(event)) => tell(shard, event),
+            }
+        }
+        let local = BootClock.local();
+        if let Some(now) = self.host.now(local) {
+            self.shared.ahead.store(now.since(local).micros(), Ordering::Relaxed);
+        }
+        let live = self.host.shards().filter(|shard| shard.is_live()).count();
+        let all = live == usize::from(SHARDS);
+        self.live.send_if_modified(|was| std::mem::replace(was, all) != all);
+    }
+
+    /// Leases that nobody heard of are released; other answers need no undoing.
+    fn hand_back(&mut self, shard: ShardId, answer: Answer) {
+        let Answer::Claimed(leases) = answer else { return };
+        if leases.is_empty() {
+            return;
+        }
+        let settle =
+            |leased: Leased| Settle { run: leased.run, token: leased.token, end: End::Released };
+        let settles = Command::Settle(leases.into_iter().map(settle).collect());
+        let id = CommandId(self.shared.last.fetch_add(1, Ordering::Relaxed) + 1);
+        self.host.handle_command(BootClock.local(), id, shard, settles, CALL_WAIT);
+    }
+
+    fn send(&mut self, id: CallId, call: StoreCall) {
+        if let StoreCall::Commit(commits) = &call {
+            self.seen.commits(commits);
+            self.shared.finished().commits(commits);
+        }
+        match lane_of(&call) {
+            Which::Commit => self.commit.send(id, call),
+            Which::Read => self.read.send(id, call),
+            Which::Own => self.own.send(id, call),
+        }
+    }
+}
+
+/// What a person who looks at the log must know.
+fn tell(shard: ShardId, event: Event) {
+    let what = match event {
+        Event::Divergence => "memory and store disagreed; loaded again",
+        Event::PoisonIsolated => "a command that cannot be stored was refused",
+        Event::Quarantined => "work that cannot be stored was set aside",
+        Event::LostTail => "the store lost what it had acknowledged",
+        Event::Fenced => "another owner has taken it",
+        Event::RoomShort => "the store has no room",
+        _ => return,
+    };
+    eprintln!("duly: shard {}: {what}", shard.0);
+}

@@ -1,0 +1,169 @@
+//! What the rest of the process has of the node: ask a shard, read rows, know the store's time.
+
+use crate::clock::BootClock;
+use crate::driver::Input;
+use crate::finished::Finished;
+use crate::limits::CALL_WAIT;
+use crate::start::Search;
+use crate::stops::{Stopped, Stops};
+use model::read::{Page, Read};
+use model::{NodeId, RunId, ShardId, Span, Spec, Time, Token};
+use shard::command::{Answer, Command, CommandId, Refused};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use store::{Store, StoreError};
+use tokio::sync::{Semaphore, oneshot, watch};
+
+/// What driver and callers share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// How far the store's time is ahead of local time, in microseconds: the core's lower bound.
+    pub ahead: AtomicI64,
+    /// The last number given to a command or a request.
+    pub last: AtomicU64,
+    pub stops: Arc<Stops>,
+    finished: Mutex<Finished>,
+}
+
+impl Shared {
+    pub fn finished(&self) -> MutexGuard<'_, Finished> {
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Clone)]
+pub struct NodeHandle {
+    pub(crate) node: NodeId,
+    pub(crate) input: SyncSender<Input>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) search: Option<Search>,
+    pub(crate) calls: Arc<Semaphore>,
+    pub(crate) settles: Arc<Semaphore>,
+    pub(crate) reads: Arc<Semaphore>,
+    pub(crate) live: watch::Receiver<bool>,
+}
+
+/// Why rows could not be read: only that matters to who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading;
+
+impl NodeHandle {
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// The store's time, at least. Nothing may be called due by any other clock.
+    pub fn now(&self) -> Time {
+        let ahead = self.shared.ahead.load(Ordering::Relaxed);
+        BootClock.local().plus(Span::from_micros(ahead))
+    }
+
+    pub fn is_live(&self) -> bool {
+        *self.live.borrow()
+    }
+
+    /// Resolves when every shard answers.
+    pub async fn ready(&self) {
+        let mut live = self.live.clone();
+        // An error means that the driver has ended, and with it the process.
+        let _ = live.wait_for(|live| *live).await;
+    }
+
+    pub async fn call(&self, shard: ShardId, command: Command) -> Answer {
+        self.call_for(shard, command, CALL_WAIT).await
+    }
+
+    /// Asks and waits at most `wait`. Dropping the future tells the core that nobody listens.
+    pub async fn call_for(&self, shard: ShardId, command: Command, wait: Span) -> Answer {
+        let never_shed =
+            matches!(command, Command::Settle(_) | Command::Heartbeat(_) | Command::CancelRun(_));
+        let permit = match never_shed {
+            true => self.settles.acquire().await.ok(),
+            false => self.calls.try_acquire().ok(),
+        };
+        let Some(_permit) = permit else { return Answer::Refused(Refused::Busy) };
+        let id = CommandId(self.shared.last.fetch_add(1, Ordering::Relaxed) + 1);
+        let (reply, heard) = oneshot::channel();
+        let input = Input::Call { id, shard, command, wait, reply };
+        if self.input.try_send(input).is_err() {
+            return Answer::Refused(Refused::Busy);
+        }
+        Waiting { id, shard, input: &self.input, heard: Some(heard) }.answer().await
+    }
+
+    /// Rows as the store has them, read on a thread that may block.
+    pub async fn read(&self, shard: ShardId, read: Read) -> Result<Page, Reading> {
+        let pages = self.blocking(move |store| store.read(&[(shard, read)])).await?;
+        pages.into_iter().next().ok_or(Reading)
+    }
+
+    pub async fn specs(&self, runs: Vec<(RunId, u32)>) -> Result<Vec<Option<Arc<Spec>>>, Reading> {
+        self.blocking(move |store| store.specs(&runs)).await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Reading> {
+        let _permit = self.reads.acquire().await.map_err(|_| Reading)?;
+        let store = self.store.clone();
+        let answer = tokio::task::spawn_blocking(move || ask(store.as_ref())).await;
+        answer.map_err(|_| Reading)?.map_err(|_| Reading)
+    }
+
+    /// Tokens of the attempts of a run: from the history if the store can search it, else of those
+    /// that ended in this process's life.
+    pub async fn attempts_of(&self, run: RunId) -> Result<Vec<Token>, Reading> {
+        match self.search.clone() {
+            Some(search) => self.blocking(move |_| search(run)).await,
+            None => Ok(self.shared.finished().tokens(run)),
+        }
+    }
+
+    /// A number for a claim that no other request of this process has.
+    pub fn request(&self) -> u64 {
+        self.shared.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub fn stopped(&self, run: RunId, token: Token) -> Stopped {
+        self.shared.stops.register(run, token)
+    }
+}
+
+impl std::fmt::Debug for NodeHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NodeHandle").field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
+/// A caller that waits. If it hangs up, the core is told; if its claim was answered in that very
+/// moment, the leases nobody heard of are handed back.
+struct Waiting<'a> {
+    id: CommandId,
+    shard: ShardId,
+    input: &'a SyncSender<Input>,
+    heard: Option<oneshot::Receiver<Answer>>,
+}
+
+impl Waiting<'_> {
+    async fn answer(mut self) -> Answer {
+        let answer = match &mut self.heard {
+            Some(heard) => heard.await.unwrap_or(Answer::Refused(Refused::Unknown)),
+            None => Answer::Refused(Refused::Unknown),
+        };
+        self.heard = None;
+        answer
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let Some(mut heard) = self.heard.take() else { return };
+        heard.close();
+        let late = heard.try_recv().ok();
+        // There is room for one of these per call (`INPUT_MAX`).
+        let _ = self.input.try_send(Input::Gone { id: self.id, shard: self.shard, late });
+    }
+}

@@ -1,0 +1,35 @@
+//! One process of duly: drives the pure core (`shard::Host`) over a store, with real time and real
+//! threads. The simulator drives the same `Host`; nothing here decides anything about a job.
+//!
+//! ```text
+//!   callers ──► input (bounded) ──► driver thread: owns the Host
+//!                   ▲                  │ calls            │ replies, stops
+//!                   └── lanes ◄────────┘                  ▼
+//!        commit lane │ read lane │ ownership lane     callers' oneshots
+//! ```
+//!
+//! - The driver never blocks on a store or a caller: each lane holds one call, the others wait in
+//!   the driver in order. Renewals have a lane of their own, so a slow commit costs no lease.
+//! - A caller that goes away (its future is dropped) is told to the core, which undoes its claim.
+//! - A panic anywhere ends the process (`tasks::end_on_panic`): no part dies silently.
+//!
+//! What it does not do: forward to other nodes (there is one), keep names or namespaces, write.
+
+mod calls;
+pub mod clock;
+mod driver;
+mod finished;
+mod handle;
+mod lanes;
+pub mod limits;
+pub mod random;
+mod seen;
+mod start;
+mod stops;
+pub mod tasks;
+
+pub use handle::{NodeHandle, Reading};
+pub use seen::SeenQueue;
+pub use start::{Node, Options, Search};
+pub use stops::Stopped;
+pub use tasks::Tasks;

@@ -1,0 +1,112 @@
+//! How a node begins and ends.
+//!
+//! **Taking over quickly.** A store inside the process is locked by it, so whoever held it before
+//! is dead, whatever its lease says. Such a node ends the leases of all others first (a renewal of
+//! length zero), then takes every shard as fast as the store answers, and the core rescues the
+//! attempts of the former process at load. Without that lock nothing of the kind is done: leases
+//! run out in 3 seconds.
+
+use crate::driver::{Driver, Input};
+use crate::handle::{NodeHandle, Shared};
+use crate::lanes::{Lane, Which};
+use crate::limits::{CALLS_MAX, INPUT_MAX, READS_MAX, SETTLES_MAX};
+use crate::seen::{Seen, SeenQueue};
+use crate::{random, tasks};
+use model::cluster::Renew;
+use model::{NodeId, RunId, Span, Token};
+use shard::limits::NODE_TTL;
+use shard::{Host, Planted};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use store::{Store, StoreError};
+use tokio::sync::{Semaphore, mpsc, watch};
+
+/// Finds the attempts of a run in the history. A backend may offer it; `Store` does not ask for it.
+pub type Search = Arc<dyn Fn(RunId) -> Result<Vec<Token>, StoreError> + Send + Sync>;
+
+#[derive(Clone)]
+pub struct Options {
+    pub node: u32,
+    /// The store is locked by this process: nobody else is alive.
+    pub exclusive: bool,
+    /// Without it only attempts that ended in this process's life can be shown.
+    pub search: Option<Search>,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+pub struct Node {
+    handle: NodeHandle,
+    input: SyncSender<Input>,
+}
+
+impl Node {
+    /// Starts the threads. The queues with webhooks are told on the channel as they are seen.
+    pub fn start(
+        store: Arc<dyn Store>,
+        options: Options,
+    ) -> Result<(Node, mpsc::Receiver<SeenQueue>), StoreError> {
+        let id = NodeId { node: options.node, boot: random::bits() >> 1 };
+        if options.exclusive {
+            end_former(store.as_ref(), id)?;
+        }
+        let (input, inputs) = sync_channel(INPUT_MAX);
+        let (seen, told) = Seen::new();
+        let (live, is_live) = watch::channel(false);
+        let shared = Arc::new(Shared::default());
+        shared.last.store(random::bits() >> 8, Ordering::Relaxed);
+        let lane = |which| Lane::start(which, store.clone(), input.clone());
+        let driver = Driver {
+            host: Host::new(id, Planted(None)),
+            input: inputs,
+            commit: lane(Which::Commit),
+            read: lane(Which::Read),
+            own: lane(Which::Own),
+            shared: shared.clone(),
+            seen,
+            live,
+            callers: BTreeMap::new(),
+            exclusive: options.exclusive,
+        };
+        tasks::thread("driver", move || driver.run());
+        let handle = NodeHandle {
+            node: id,
+            input: input.clone(),
+            shared,
+            store,
+            search: options.search,
+            calls: Arc::new(Semaphore::new(CALLS_MAX)),
+            settles: Arc::new(Semaphore::new(SETTLES_MAX)),
+            reads: Arc::new(Semaphore::new(READS_MAX)),
+            live: is_live,
+        };
+        Ok((Node { handle, input }, told))
+    }
+
+    pub fn handle(&self) -> NodeHandle {
+        self.handle.clone()
+    }
+
+    /// Ends the driver and the node's lease, so that the next process need not wait for it.
+    pub fn stop(self) {
+        let _ = self.input.send(Input::Stop);
+        let _ = self.handle.store.renew(Renew { node: self.handle.node, ttl: Span::ZERO });
+    }
+}
+
+fn end_former(store: &dyn Store, id: NodeId) -> Result<(), StoreError> {
+    let cluster = store.renew(Renew { node: id, ttl: NODE_TTL })?;
+    for lease in cluster.nodes.iter().filter(|lease| lease.node != id) {
+        if lease.expires > cluster.now {
+            store.renew(Renew { node: lease.node, ttl: Span::ZERO })?;
+        }
+    }
+    Ok(())
+}

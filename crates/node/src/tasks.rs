@@ -1,0 +1,57 @@
+//! Threads and tasks, started nowhere else. A panic in any of them ends the process: a scheduler
+//! with a dead part would go on answering and stop doing.
+
+use std::future::Future;
+use std::io::Write;
+use std::time::Duration;
+
+/// The exit code of a process that had to stop itself.
+const EXIT_FAILED: i32 = 1;
+
+/// From here on a panic in any thread or task is printed and ends the process.
+pub fn end_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        print(info);
+        end("a part of duly panicked (above); what was answered is in the store");
+    }));
+}
+
+/// Says why on standard error and ends the process without unwinding.
+pub fn end(why: &str) -> ! {
+    let _ = writeln!(std::io::stderr(), "duly: {why}");
+    std::process::exit(EXIT_FAILED)
+}
+
+/// A thread for the life of the process.
+pub fn thread(name: &str, body: impl FnOnce() + Send + 'static) {
+    if let Err(error) = std::thread::Builder::new().name(name.to_string()).spawn(body) {
+        end(&format!("the thread {name} could not be started: {error}"));
+    }
+}
+
+/// A thread that does something now and then, for the life of the process.
+pub fn every(name: &str, pause: Duration, mut body: impl FnMut() + Send + 'static) {
+    thread(name, move || {
+        loop {
+            std::thread::sleep(pause);
+            body();
+        }
+    });
+}
+
+/// Starts tasks for crates that may not start their own.
+#[derive(Clone, Debug)]
+pub struct Tasks {
+    runtime: tokio::runtime::Handle,
+}
+
+impl Tasks {
+    pub fn new(runtime: tokio::runtime::Handle) -> Tasks {
+        Tasks { runtime }
+    }
+
+    pub fn start(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(task);
+    }
+}

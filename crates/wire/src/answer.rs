@@ -1,0 +1,108 @@
+//! What duly answers about jobs and runs.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+#[derive(Debug, Serialize)]
+pub struct Created {
+    pub id: String,
+    pub run_id: Option<String>,
+    pub status: &'static str,
+    pub next_run_at: Option<String>,
+    pub version: u32,
+    pub warnings: Vec<Warning>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Warning {
+    pub code: &'static str,
+    pub message: String,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Job {
+    pub id: String,
+    pub status: &'static str,
+    pub version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    pub description: Option<String>,
+    pub next_run_at: Option<String>,
+    pub next_due_at: Option<String>,
+    pub queue: Option<String>,
+    pub group: Option<String>,
+    pub priority: Option<u8>,
+    pub target: Option<Target>,
+    pub payload: Option<Box<RawValue>>,
+    pub created_at: Option<String>,
+    pub runs_fired: Option<u64>,
+    pub running: Option<String>,
+    pub paused: Option<Paused>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    Http { url: String, method: String },
+    Worker { kind: String },
+}
+
+#[derive(Debug, Serialize)]
+pub struct Paused {
+    pub reason: String,
+    pub since: String,
+    pub until: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Run {
+    pub id: String,
+    pub job_id: String,
+    pub status: &'static str,
+    /// A stop was asked for and the holder has not answered yet.
+    pub cancel_requested: bool,
+    pub scheduled_for: Option<String>,
+    pub due_at: Option<String>,
+    pub attempt: u16,
+    pub token: Option<u64>,
+    pub worker: Option<String>,
+    pub next_attempt_at: Option<String>,
+    pub finished_at: Option<String>,
+    pub error: Option<String>,
+    pub output: Option<Box<RawValue>>,
+    /// Oldest first. Absent where only the end is known.
+    pub attempts: Option<Vec<Attempt>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Attempt {
+    pub attempt: u16,
+    pub token: u64,
+    pub status: &'static str,
+    pub started_at: Option<String>,
+    pub finished_at: String,
+    pub code: Option<u16>,
+    pub error: Option<String>,
+    pub worker: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Claimed {
+    pub runs: Vec<ClaimedRun>,
+    pub signal: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ClaimedRun {
+    pub run_id: String,
+    pub job_id: String,
+    pub kind: String,
+    pub attempt: u16,
+    pub token: u64,
+    pub payload: Option<Box<RawValue>>,
+    pub scheduled_for: String,
+    pub due_at: String,
+    pub lease_expires_at: String,
+    pub deadline: String,
+    pub checkpoint: Option<Box<RawValue>>,
+}

@@ -1,0 +1,191 @@
+//! A job as a user writes it. Instants and lengths become microseconds; nothing is judged here but
+//! form: whether a schedule makes sense is the calendar's to say.
+
+use crate::fields::{Faults, Object};
+
+/// The longest name of a queue, a group, a kind or a key, in characters.
+const SHORT_MAX: usize = 128;
+const KEY_MAX: usize = 255;
+const URL_MAX: usize = 2_048;
+const PAIRS_MAX: usize = 32;
+const EXPRESSION_MAX: usize = 1_024;
+
+#[derive(Debug, Default)]
+pub struct JobRequest {
+    pub owner: Option<String>,
+    pub tags: Vec<(String, String)>,
+    pub schedule: ScheduleRequest,
+    pub target: Option<TargetRequest>,
+    /// JSON exactly as it was written.
+    pub payload: Option<String>,
+    pub queue: Option<String>,
+    pub priority: Option<u64>,
+    pub group: Option<String>,
+    pub idempotency_key: Option<String>,
+    pub max_retries: Option<u64>,
+    pub initial: Option<i64>,
+    pub factor: Option<u64>,
+    pub cap: Option<i64>,
+    pub timeout: Option<i64>,
+    pub overlap: Option<&'static str>,
+    pub catch_up: Option<CatchUpRequest>,
+    pub paused: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct ScheduleRequest {
+    pub when: WhenRequest,
+    pub timezone: Option<String>,
+    pub gap: Option<&'static str>,
+    pub repeat: Option<&'static str>,
+    pub jitter: Option<i64>,
+    pub start_at: Option<i64>,
+    pub end_at: Option<i64>,
+    pub max_runs: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+pub enum WhenRequest {
+    #[default]
+    Now,
+    At(i64),
+    Delay(i64),
+    Every(i64),
+    Cron(String),
+}
+
+#[derive(Debug)]
+pub enum TargetRequest {
+    Http { url: String, method: Option<String>, headers: Vec<(String, String)> },
+    Worker { kind: String },
+}
+
+#[derive(Debug)]
+pub struct CatchUpRequest {
+    pub policy: &'static str,
+    pub window: Option<i64>,
+    pub max: Option<u64>,
+    pub rate: Option<u64>,
+}
+
+impl JobRequest {
+    pub fn read(text: &str, pointer: &str, faults: &mut Faults) -> JobRequest {
+        let mut job = JobRequest::default();
+        let Some(mut object) = Object::read(text, pointer, faults) else { return job };
+        object.later("name", faults);
+        job.owner = object.short("owner", KEY_MAX, faults);
+        job.tags = object.pairs("tags", PAIRS_MAX, faults);
+        if let Some(schedule) = object.object("schedule", faults) {
+            job.schedule = ScheduleRequest::read(schedule, faults);
+        }
+        let target_at = object.at("target");
+        match object.object("target", faults) {
+            Some(target) => job.target = read_target(target, &target_at, faults),
+            None if faults.list.iter().all(|fault| fault.pointer != target_at) => {
+                faults.add(target_at, "a target is missing: {\"http\":{…}} or {\"worker\":{…}}");
+            }
+            None => {}
+        }
+        job.payload = object.raw("payload").map(|raw| raw.get().to_string());
+        object.later("payload_base64", faults);
+        object.later("content_type", faults);
+        job.queue = object.short("queue", SHORT_MAX, faults);
+        job.priority = object.number("priority", 0..=9, faults);
+        job.group = object.short("group", SHORT_MAX, faults);
+        job.idempotency_key = object.short("idempotency_key", KEY_MAX, faults);
+        if let Some(mut retry) = object.object("retry", faults) {
+            job.max_retries = retry.number("max_retries", 0..=1_000, faults);
+            job.initial = retry.span("initial", faults);
+            job.factor = retry.number("factor", 1..=100, faults);
+            job.cap = retry.span("cap", faults);
+            retry.later("permanent", faults);
+            retry.finish(faults);
+        }
+        job.timeout = object.span("timeout", faults);
+        object.later("start_within", faults);
+        object.later("finish_within", faults);
+        let overlaps = ["queue_one", "skip", "allow", "cancel_running"];
+        job.overlap = object.choice("overlap", &overlaps, faults);
+        if let Some(mut catch_up) = object.object("catch_up", faults) {
+            let policy = catch_up.choice("policy", &["once", "skip", "all"], faults);
+            let request = CatchUpRequest {
+                policy: policy.unwrap_or("once"),
+                window: catch_up.span("window", faults),
+                max: catch_up.number("max", 1..=1_000_000, faults),
+                rate: catch_up.number("rate", 1..=1_000, faults),
+            };
+            job.catch_up = Some(request);
+            catch_up.finish(faults);
+        }
+        job.paused = object.flag("paused", faults).unwrap_or(false);
+        object.finish(faults);
+        job
+    }
+}
+
+impl ScheduleRequest {
+    pub fn read(mut object: Object<'_>, faults: &mut Faults) -> ScheduleRequest {
+        let here = object.at("");
+        let given = object.names().filter(|n| ["at", "delay", "every", "cron"].contains(n)).count();
+        let at = object.time("at", faults).map(WhenRequest::At);
+        let delay = object.span("delay", faults).map(WhenRequest::Delay);
+        let every = object.span("every", faults).map(WhenRequest::Every);
+        let cron = object.short("cron", EXPRESSION_MAX, faults).map(WhenRequest::Cron);
+        if given != 1 {
+            let here = here.trim_end_matches('/').to_string();
+            faults.add(here, "exactly one of at, delay, every, cron is expected here");
+        }
+        let mut schedule = ScheduleRequest {
+            when: at.or(delay).or(every).or(cron).unwrap_or_default(),
+            timezone: object.short("timezone", SHORT_MAX, faults),
+            jitter: object.span("jitter", faults),
+            start_at: object.time("start_at", faults),
+            end_at: object.time("end_at", faults),
+            max_runs: object.number("max_runs", 1..=u64::MAX, faults),
+            ..ScheduleRequest::default()
+        };
+        if let Some(mut dst) = object.object("dst", faults) {
+            schedule.gap = dst.choice("gap", &["run", "skip"], faults);
+            schedule.repeat = dst.choice("repeat", &["first", "second", "both"], faults);
+            dst.finish(faults);
+        }
+        object.finish(faults);
+        schedule
+    }
+}
+
+fn read_target(mut object: Object<'_>, at: &str, faults: &mut Faults) -> Option<TargetRequest> {
+    let http = object.object("http", faults);
+    let worker = object.object("worker", faults);
+    object.later("publish", faults);
+    object.later("command", faults);
+    let target = match (http, worker) {
+        (Some(mut http), None) => {
+            let url_at = http.at("url");
+            let url = http.short("url", URL_MAX, faults);
+            let method = http.choice("method", &["POST", "PUT", "PATCH", "DELETE", "GET"], faults);
+            let headers = http.pairs("headers", PAIRS_MAX, faults);
+            http.finish(faults);
+            if url.is_none() && faults.list.iter().all(|fault| fault.pointer != url_at) {
+                faults.add(url_at, "a URL is missing");
+            }
+            let method = method.map(str::to_string);
+            url.map(|url| TargetRequest::Http { url, method, headers })
+        }
+        (None, Some(mut worker)) => {
+            let kind_at = worker.at("kind");
+            let kind = worker.short("kind", SHORT_MAX, faults);
+            worker.finish(faults);
+            if kind.is_none() && faults.list.iter().all(|fault| fault.pointer != kind_at) {
+                faults.add(kind_at, "a kind is missing");
+            }
+            kind.map(|kind| TargetRequest::Worker { kind })
+        }
+        _ => {
+            faults.add(at, "exactly one of http, worker is expected here");
+            None
+        }
+    };
+    object.finish(faults);
+    target
+}

@@ -1,0 +1,179 @@
+//! What workers say: claim, heartbeat, settle.
+
+use crate::fields::{Faults, Object};
+
+const WORKER_MAX: usize = 255;
+const QUEUES_MAX: usize = 100;
+const ITEMS_MAX: usize = 1_000;
+const ERROR_MAX: usize = 4_096;
+/// The lease and the wait of a claim, in microseconds.
+const SECOND: i64 = 1_000_000;
+
+#[derive(Debug, Default)]
+pub struct ClaimRequest {
+    pub worker: String,
+    pub queues: Vec<String>,
+    pub kinds: Option<Vec<String>>,
+    pub max: usize,
+    pub wait: i64,
+    pub lease: i64,
+    pub request_id: Option<String>,
+}
+
+impl ClaimRequest {
+    pub fn read(text: &str, faults: &mut Faults) -> ClaimRequest {
+        let mut claim = ClaimRequest::default();
+        let Some(mut object) = Object::read(text, "", faults) else { return claim };
+        claim.worker = required(&mut object, "worker", faults);
+        claim.queues = texts(&mut object, "queues", faults).unwrap_or_default();
+        if claim.queues.is_empty() && faults.list.iter().all(|f| f.pointer != "/queues") {
+            faults.add("/queues", "at least one queue is expected here");
+        }
+        claim.kinds = texts(&mut object, "kinds", faults);
+        claim.max = object.number("max", 1..=1_000, faults).unwrap_or(50) as usize;
+        claim.wait = object.span("wait", faults).unwrap_or(20 * SECOND);
+        if claim.wait > 60 * SECOND {
+            faults.add("/wait", "a claim waits at most 60s");
+        }
+        claim.lease = object.span("lease", faults).unwrap_or(30 * SECOND);
+        if claim.lease < SECOND || claim.lease > 3_600 * SECOND {
+            faults.add("/lease", "a lease lasts 1s to 1h");
+        }
+        claim.request_id = object.short("request_id", WORKER_MAX, faults);
+        object.finish(faults);
+        claim
+    }
+}
+
+#[derive(Debug)]
+pub struct BeatItem {
+    pub run_id: String,
+    pub token: u64,
+    /// JSON as it was written.
+    pub checkpoint: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct SettleItem {
+    pub run_id: String,
+    pub token: u64,
+    pub outcome: Outcome,
+}
+
+#[derive(Debug)]
+pub enum Outcome {
+    Succeeded { output: Option<String> },
+    Failed { code: Option<u64>, message: String, retryable: bool, retry_after: Option<i64> },
+    Snoozed { until: i64 },
+    Released,
+}
+
+pub fn read_beats(text: &str, faults: &mut Faults) -> Vec<BeatItem> {
+    items(text, faults, |mut object, faults| {
+        let item = BeatItem {
+            run_id: required(&mut object, "run_id", faults),
+            token: token(&mut object, faults),
+            checkpoint: object.raw("checkpoint").map(|raw| raw.get().to_string()),
+        };
+        // Progress is told to nobody yet; it is accepted because workers send it.
+        let _ = object.raw("progress");
+        object.finish(faults);
+        item
+    })
+}
+
+pub fn read_settles(text: &str, faults: &mut Faults) -> Vec<SettleItem> {
+    items(text, faults, |mut object, faults| {
+        let run_id = required(&mut object, "run_id", faults);
+        let token = token(&mut object, faults);
+        let outcome_at = object.at("outcome");
+        let outcomes = ["succeeded", "failed", "snoozed", "released"];
+        let outcome = match object.choice("outcome", &outcomes, faults) {
+            Some("succeeded") => {
+                Outcome::Succeeded { output: object.raw("output").map(|raw| raw.get().to_string()) }
+            }
+            Some("failed") => failed(&mut object, faults),
+            Some("snoozed") => {
+                let until_at = object.at("until");
+                let until = object.time("until", faults);
+                if until.is_none() && faults.list.iter().all(|f| f.pointer != until_at) {
+                    faults.add(until_at, "until when is missing");
+                }
+                Outcome::Snoozed { until: until.unwrap_or_default() }
+            }
+            Some(_) => Outcome::Released,
+            None => {
+                if faults.list.iter().all(|fault| fault.pointer != outcome_at) {
+                    faults.add(outcome_at, format!("one of {} is missing", outcomes.join(", ")));
+                }
+                Outcome::Released
+            }
+        };
+        object.finish(faults);
+        SettleItem { run_id, token, outcome }
+    })
+}
+
+fn failed(object: &mut Object<'_>, faults: &mut Faults) -> Outcome {
+    let (mut code, mut message) = (None, "failed".to_string());
+    if let Some(mut error) = object.object("error", faults) {
+        code = error.number("code", 0..=65_535, faults);
+        if let Some(text) = error.text("message", faults) {
+            message = text.chars().take(ERROR_MAX).collect();
+        }
+        let _ = error.raw("detail");
+        error.finish(faults);
+    }
+    let retryable = object.flag("retryable", faults).unwrap_or(true);
+    Outcome::Failed { code, message, retryable, retry_after: object.span("retry_after", faults) }
+}
+
+fn items<T>(
+    text: &str,
+    faults: &mut Faults,
+    mut read: impl FnMut(Object<'_>, &mut Faults) -> T,
+) -> Vec<T> {
+    let Some(mut object) = Object::read(text, "", faults) else { return Vec::new() };
+    required(&mut object, "worker", faults);
+    let list = object.list("runs", ITEMS_MAX, faults);
+    if list.is_none() && faults.list.iter().all(|fault| fault.pointer != "/runs") {
+        faults.add("/runs", "runs are missing");
+    }
+    let mut read_all = Vec::new();
+    for (index, raw) in list.unwrap_or_default().into_iter().enumerate() {
+        if let Some(item) = Object::read(raw.get(), &format!("/runs/{index}"), faults) {
+            read_all.push(read(item, faults));
+        }
+    }
+    object.finish(faults);
+    read_all
+}
+
+fn token(object: &mut Object<'_>, faults: &mut Faults) -> u64 {
+    let at = object.at("token");
+    let token = object.number("token", 1..=(1 << 53) - 1, faults);
+    if token.is_none() && faults.list.iter().all(|fault| fault.pointer != at) {
+        faults.add(at, "the token is missing");
+    }
+    token.unwrap_or_default()
+}
+
+fn required(object: &mut Object<'_>, name: &'static str, faults: &mut Faults) -> String {
+    let at = object.at(name);
+    let text = object.short(name, WORKER_MAX, faults);
+    if text.is_none() && faults.list.iter().all(|fault| fault.pointer != at) {
+        faults.add(at, format!("{name} is missing"));
+    }
+    text.unwrap_or_default()
+}
+
+fn texts(object: &mut Object<'_>, name: &'static str, faults: &mut Faults) -> Option<Vec<String>> {
+    let at = object.at(name);
+    let list = object.list(name, QUEUES_MAX, faults)?;
+    let read: Option<Vec<String>> =
+        list.iter().map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+    if read.is_none() {
+        faults.add(at, "an array of strings is expected here");
+    }
+    read
+}
