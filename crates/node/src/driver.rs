@@ -195,7 +195,6 @@ fn tell(shard: ShardId, event: Event) {
         Event::PoisonIsolated => "a command that cannot be stored was refused",
         Event::Quarantined => "work that cannot be stored was set aside",
         Event::LostTail => "the store lost what it had acknowledged",
-        Event::Fenced => "another owner has taken it",
         Event::RoomShort => "the store has no room",
         _ => return,
     };
