@@ -262,3 +262,32 @@ fn jobs_are_paused_resumed_triggered_held_and_made_in_batches() {
     assert_eq!(preview["instants"][0]["nominal"], "2027-03-28T01:00:00.000Z");
     server.stop();
 }
+
+#[test]
+fn a_worker_that_hangs_up_holds_nothing() {
+    let data = data();
+    let server = Server::start(data.path());
+    let claim =
+        json!({"worker": "gone", "queues": ["q"], "wait": "60s", "lease": "1h"}).to_string();
+    let mut stream = std::net::TcpStream::connect(server.address).expect("connected");
+    let head = format!(
+        "POST /v1/work/claim HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{claim}",
+        server.address,
+        claim.len()
+    );
+    std::io::Write::write_all(&mut stream, head.as_bytes()).expect("sent");
+    drop(stream);
+    let made = server.submit(&json!({"target": {"worker": {"kind": "k"}}, "queue": "q"}));
+    let claim = json!({"worker": "here", "queues": ["q"], "wait": "15s"});
+    let claimed = server.post("/v1/work/claim", &claim).json();
+    assert_eq!(claimed["runs"][0]["run_id"], made["run_id"], "{claimed}");
+    // Everything can be held and released, too.
+    assert_eq!(server.post("/v1/hold", &json!({"scope": "all", "reason": "test"})).status, 200);
+    server.submit(&json!({"target": {"worker": {"kind": "k"}}, "queue": "q"}));
+    let none = json!({"worker": "here", "queues": ["q"], "wait": "0s"});
+    assert_eq!(server.post("/v1/work/claim", &none).json()["runs"], json!([]));
+    assert_eq!(server.post("/v1/release", &json!({"scope": "all"})).status, 200);
+    let claimed = server.post("/v1/work/claim", &claim).json();
+    assert_eq!(claimed["runs"].as_array().map(Vec::len), Some(1));
+    server.stop();
+}

@@ -70,6 +70,26 @@ fn a_stop_lets_attempts_finish() {
 }
 
 #[test]
+fn a_second_signal_ends_at_once_and_the_attempt_comes_again() {
+    let data = tempfile::tempdir().expect("a folder");
+    let hooks = Hooks::slow(&[], PATIENCE);
+    let mut server = Server::start(data.path());
+    let made = server.submit(&json!({"target": {"http": {"url": hooks.url()}}, "timeout": "1h"}));
+    hooks.next();
+    server.signal("-TERM");
+    while !server.lines.recv_timeout(PATIENCE).expect("it says so").starts_with("stopping") {}
+    server.signal("-TERM");
+    assert!(server.child.wait().expect("it ends").success());
+    let server = Server::start(data.path());
+    let again = hooks.next();
+    assert_eq!(
+        (again.header("x-run-id"), again.header("x-attempt")),
+        (made["run_id"].as_str().expect("a run"), "2")
+    );
+    server.kill();
+}
+
+#[test]
 fn a_second_process_is_refused_the_folder() {
     let data = tempfile::tempdir().expect("a folder");
     let server = Server::start(data.path());

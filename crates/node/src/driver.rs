@@ -6,10 +6,10 @@ use crate::lanes::{Lane, Which, lane_of};
 use crate::limits::{CALL_WAIT, INPUT_SLICE, TICK_MAX};
 use crate::seen::Seen;
 use model::id::SHARDS;
-use model::{ShardId, Span};
-use shard::command::{Answer, Command, CommandId, End, Leased, Settle};
+use model::{ShardId, Span, Time};
+use shard::command::{Answer, Claim, Command, CommandId, End, Leased, Settle};
 use shard::{CallId, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -39,6 +39,12 @@ pub enum Input {
     Stop,
 }
 
+#[derive(Debug)]
+pub struct Waiter {
+    reply: oneshot::Sender<Answer>,
+    claim: Option<Claim>,
+}
+
 pub struct Driver {
     pub host: Host,
     pub input: Receiver<Input>,
@@ -48,7 +54,9 @@ pub struct Driver {
     pub shared: Arc<Shared>,
     pub seen: Seen,
     pub live: watch::Sender<bool>,
-    pub callers: BTreeMap<CommandId, oneshot::Sender<Answer>>,
+    pub callers: BTreeMap<CommandId, Waiter>,
+    /// Questions of our own: what did the claim of a caller who hung up get?
+    pub undone: BTreeSet<CommandId>,
     /// Nobody else can hold this store, so shards are taken as fast as the store answers.
     pub exclusive: bool,
 }
@@ -92,12 +100,19 @@ impl Driver {
         let local = BootClock.local();
         match input {
             Input::Call { id, shard, command, wait, reply } => {
-                self.callers.insert(id, reply);
+                let claim = match &command {
+                    Command::Claim(claim) => Some(claim.clone()),
+                    _ => None,
+                };
+                self.callers.insert(id, Waiter { reply, claim });
                 self.host.handle_command(local, id, shard, command, wait);
             }
             Input::Gone { id, shard, late } => {
-                if self.callers.remove(&id).is_some() {
+                if let Some(waiter) = self.callers.remove(&id) {
                     self.host.handle_gone(local, id);
+                    if let Some(claim) = waiter.claim {
+                        self.ask_what_it_got(shard, claim);
+                    }
                 }
                 if let Some(answer) = late {
                     self.hand_back(shard, answer);
@@ -141,8 +156,10 @@ impl Driver {
                     self.host.handle_bounce(BootClock.local(), &message);
                 }
                 HostOutput::Shard(shard, Output::Reply(id, answer)) => {
-                    if let Some(reply) = self.callers.remove(&id)
-                        && let Err(answer) = reply.send(answer)
+                    if self.undone.remove(&id) {
+                        self.hand_back(shard, answer);
+                    } else if let Some(waiter) = self.callers.remove(&id)
+                        && let Err(answer) = waiter.reply.send(answer)
                     {
                         self.hand_back(shard, answer);
                     }
@@ -162,6 +179,20 @@ impl Driver {
         self.live.send_if_modified(|was| std::mem::replace(was, all) != all);
     }
 
+    /// A claim may be on its way to the store when its caller hangs up, and the core then answers
+    /// nobody. The same request again, for no new run, tells what it got.
+    fn ask_what_it_got(&mut self, shard: ShardId, claim: Claim) {
+        let local = BootClock.local();
+        let claim = Claim { max: 0, wait_until: Time::MIN, ..claim };
+        let id = self.next_id();
+        self.undone.insert(id);
+        self.host.handle_command(local, id, shard, Command::Claim(claim), CALL_WAIT);
+    }
+
+    fn next_id(&self) -> CommandId {
+        CommandId(self.shared.last.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
     /// Leases that nobody heard of are released; other answers need no undoing.
     fn hand_back(&mut self, shard: ShardId, answer: Answer) {
         let Answer::Claimed(leases) = answer else { return };
@@ -171,7 +202,7 @@ impl Driver {
         let settle =
             |leased: Leased| Settle { run: leased.run, token: leased.token, end: End::Released };
         let settles = Command::Settle(leases.into_iter().map(settle).collect());
-        let id = CommandId(self.shared.last.fetch_add(1, Ordering::Relaxed) + 1);
+        let id = self.next_id();
         self.host.handle_command(BootClock.local(), id, shard, settles, CALL_WAIT);
     }
 
