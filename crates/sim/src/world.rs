@@ -18,7 +18,7 @@ use model::row::Row;
 use model::{NodeId, RunId, RunState, ShardId, Span, Time};
 use shard::command::{Answer, Command, CommandId};
 use shard::{
-    Bug, CallId, CommitEnd, Event, Host, HostOutput, Output, Planted, StoreAnswer, StoreCall,
+    Bug, CallId, CommitEnd, Event, Host, HostOutput, Message, Output, Planted, StoreAnswer, StoreCall,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use store::faulty::FaultyStore;
@@ -351,6 +351,10 @@ impl World {
                 }
             }
             HostOutput::Send(to, message) => {
+                if matches!(message, Message::Ask { .. }) {
+                    // Shards are on their way to where they belong.
+                    self.disturb();
+                }
                 let dropped = !self.healed && self.rng.per_mille(self.options.drop);
                 if self.now < self.nodes[node].cut_peers || dropped {
                     return;
