@@ -3,7 +3,7 @@
 //! An owner that loads a lease counts it as renewed at load time.
 
 use crate::entry::Entry;
-use crate::limits::RESCUE_PERCENT;
+use crate::limits::{RESCUE_AGAIN, RESCUE_PERCENT};
 use model::row::{Holder, LeaseRow};
 use model::{RunId, Span, Time, Token};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,12 +14,15 @@ pub struct Lease {
     pub entry: Entry,
     /// When the owner takes the run back.
     ends: Time,
+    /// It is being taken back; if that has not happened by then, it is looked at again.
+    again: Option<Time>,
 }
 
 #[derive(Debug, Default)]
 pub struct Leases {
     by_run: BTreeMap<RunId, Lease>,
     ends: BTreeSet<(Time, RunId)>,
+    again: BTreeSet<(Time, RunId)>,
     /// Claims by who asked and how they named their request.
     requests: BTreeMap<(Holder, u64), BTreeSet<RunId>>,
 }
@@ -42,29 +45,51 @@ impl Leases {
         let ends = end_of(&row, renewed);
         self.ends.insert((ends, run));
         self.requests.entry((row.holder.clone(), row.request)).or_default().insert(run);
-        self.by_run.insert(run, Lease { row, entry, ends });
+        self.by_run.insert(run, Lease { row, entry, ends, again: None });
     }
 
     pub fn renew(&mut self, run: RunId, at: Time) {
-        if let Some(lease) = self.by_run.get_mut(&run) {
-            self.ends.remove(&(lease.ends, run));
-            lease.ends = end_of(&lease.row, at);
-            self.ends.insert((lease.ends, run));
+        if let Some(lease) = self.by_run.get(&run) {
+            let ends = end_of(&lease.row, at);
+            self.end_at(run, ends);
         }
     }
 
-    /// When the owner looks at the lease next: at once if its holder is known to be dead.
+    /// The owner takes the run back then: at once, if its holder is known to be dead.
+    pub fn end_at(&mut self, run: RunId, ends: Time) {
+        self.unlist(run);
+        if let Some(lease) = self.by_run.get_mut(&run) {
+            lease.ends = ends;
+            self.ends.insert((ends, run));
+        }
+    }
+
+    /// It is being taken back, which may wait for rows: not to be looked at in every pass.
     pub fn look_again(&mut self, run: RunId, at: Time) {
+        self.unlist(run);
+        if let Some(lease) = self.by_run.get_mut(&run) {
+            lease.again = Some(at);
+            self.again.insert((at, run));
+        }
+    }
+
+    fn unlist(&mut self, run: RunId) {
         if let Some(lease) = self.by_run.get_mut(&run) {
             self.ends.remove(&(lease.ends, run));
-            lease.ends = at;
-            self.ends.insert((at, run));
+            if let Some(at) = lease.again.take() {
+                self.again.remove(&(at, run));
+            }
         }
+    }
+
+    /// Is it over by now? A clock that ran wild may have said so and come back since.
+    pub fn is_over(&self, run: RunId, now: Time) -> bool {
+        self.by_run.get(&run).is_some_and(|lease| lease.ends <= now)
     }
 
     pub fn remove(&mut self, run: RunId) -> Option<Lease> {
+        self.unlist(run);
         let lease = self.by_run.remove(&run)?;
-        self.ends.remove(&(lease.ends, run));
         let request = (lease.row.holder.clone(), lease.row.request);
         if let Some(runs) = self.requests.get_mut(&request) {
             runs.remove(&run);
@@ -84,11 +109,20 @@ impl Leases {
     }
 
     pub fn next_end(&self) -> Option<Time> {
-        self.ends.first().map(|(at, _)| *at)
+        let (ends, again) = (self.ends.first(), self.again.first());
+        [ends, again].into_iter().flatten().map(|(at, _)| *at).min()
     }
 
     /// Leases that ended by `now`, at most `limit`.
-    pub fn ended(&self, now: Time, limit: usize) -> Vec<(RunId, Token)> {
+    pub fn ended(&mut self, now: Time, limit: usize) -> Vec<(RunId, Token)> {
+        let late = |at: Time| at <= now || at.since(now) > RESCUE_AGAIN;
+        let back: Vec<RunId> =
+            self.again.iter().filter(|(at, _)| late(*at)).map(|(_, run)| *run).collect();
+        for run in back {
+            if let Some(ends) = self.by_run.get(&run).map(|lease| lease.ends) {
+                self.end_at(run, ends);
+            }
+        }
         let ended = self.ends.iter().take_while(|(at, _)| *at <= now).take(limit);
         ended.filter_map(|(_, run)| Some((*run, self.by_run.get(run)?.row.token))).collect()
     }

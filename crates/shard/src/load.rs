@@ -31,7 +31,6 @@ pub(crate) struct Loader {
     stage: Stage,
     stage_read: Option<ReadId>,
     alive: Vec<NodeId>,
-    loaded_at: Time,
     /// What is due before this is kept in memory when it is decided.
     kept_before: Time,
     /// Everything stored that is due before this is in memory.
@@ -96,7 +95,6 @@ impl Shard {
     pub(crate) fn begin_load(&mut self, taken: Taken, alive: &[NodeId], now: Time) {
         self.loader = Loader {
             alive: alive.to_vec(),
-            loaded_at: now,
             kept_before: taken.floor,
             complete_before: taken.floor,
             ..Loader::default()
@@ -295,9 +293,9 @@ impl Shard {
                         Holder::Worker(_) => false,
                     };
                     let run = lease.run;
-                    self.leases.insert(lease, entry, self.loader.loaded_at.max(now));
+                    self.leases.insert(lease, entry, now);
                     if dead {
-                        self.leases.look_again(run, now);
+                        self.leases.end_at(run, now);
                         self.event(Event::RescuedAtLoad);
                     }
                 }

@@ -23,10 +23,12 @@ pub enum Happens {
         id: CallId,
         answer: StoreAnswer,
     },
+    /// A copy that the network made by itself is nobody's: its sender is not told if it is lost.
     MessageArrives {
         to: NodeId,
         from: NodeId,
         message: Message,
+        copy: bool,
     },
     /// A caller's command reaches a node.
     CommandArrives {

@@ -18,7 +18,8 @@ use model::row::Row;
 use model::{NodeId, RunId, RunState, ShardId, Span, Time};
 use shard::command::{Answer, Command, CommandId};
 use shard::{
-    Bug, CallId, CommitEnd, Event, Host, HostOutput, Message, Output, Planted, StoreAnswer, StoreCall,
+    Bug, CallId, CommitEnd, Event, Host, HostOutput, Message, Output, Planted, StoreAnswer,
+    StoreCall,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use store::faulty::FaultyStore;
@@ -196,7 +197,7 @@ impl World {
                     self.with_host(node, |host, local| host.handle_store(local, id, answer));
                 }
             }
-            Happens::MessageArrives { to, from, message } => {
+            Happens::MessageArrives { to, from, message, copy } => {
                 let node = (to.node - 1) as usize;
                 let sim = &self.nodes[node];
                 if self.now < sim.cut_peers {
@@ -204,7 +205,7 @@ impl World {
                 }
                 if sim.boot == to.boot && sim.host.is_some() {
                     self.with_host(node, |host, local| host.handle_message(local, from, message));
-                } else {
+                } else if !copy {
                     // Nobody listens there any more, and the sender is told.
                     let back = (from.node - 1) as usize;
                     if self.nodes[back].boot == from.boot {
@@ -361,10 +362,11 @@ impl World {
                 }
                 let from = NodeId { node: node as u32 + 1, boot };
                 let repeat = self.rng.per_mille(self.options.repeat);
-                for _ in 0..=u8::from(repeat && !self.healed) {
+                for copy in 0..=u8::from(repeat && !self.healed) {
                     let latency = self.latency();
                     let message = message.clone();
-                    self.after(latency, Happens::MessageArrives { to, from, message });
+                    let copy = copy > 0;
+                    self.after(latency, Happens::MessageArrives { to, from, message, copy });
                 }
             }
             HostOutput::Shard(_, Output::Reply(id, answer)) => {

@@ -16,6 +16,9 @@ impl Shard {
         if self.leases.get(run).is_none_or(|lease| lease.row.token != token) {
             return Ok(());
         }
+        if !self.leases.is_over(run, now) {
+            return Ok(());
+        }
         let side = self.job_side(run)?;
         let Some(lease) = self.leases.get(run) else { return Ok(()) };
         let mut lease = lease.clone();
