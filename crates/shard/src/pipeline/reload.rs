@@ -19,9 +19,10 @@ impl Shard {
         let mut again: Vec<(Caller, Command)> = Vec::new();
         let mut limit = self.pipeline.limit;
         if let Some(sent) = self.pipeline.sent.take() {
-            // A lost tail is found by a renewal, so a commit may be on its way then; its number
-            // still tells, because nobody else wrote in our epoch.
-            let open = matches!(broken, Some(Broken::Unknown | Broken::LostTail));
+            // The outcome is open, too, when a lost tail was found by a renewal, or when the epoch
+            // was taken for its tokens, while the commit was on its way. Its number tells, because
+            // nobody else wrote in our epoch.
+            let open = matches!(broken, None | Some(Broken::Unknown | Broken::LostTail));
             let mut landed = taken.seq >= sent.batch.seq && open;
             if broken == Some(Broken::Unknown) {
                 landed &= !self.planted.is(Bug::UnknownMeansLost);
