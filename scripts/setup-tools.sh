@@ -32,6 +32,8 @@ need_package node nodejs
 need_package npm npm
 need_package systemd-analyze systemd
 need_package valgrind valgrind
+# The README's tour is run as it is written, with curl.
+need_package curl curl
 
 stamp="$tools/venv/.installed-cronsim-$CRONSIM-tzdata-$TZDATA"
 if [ ! -e "$stamp" ]; then
