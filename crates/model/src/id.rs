@@ -173,6 +173,9 @@ impl Epoch {
     /// How far epochs jump when a store came back with less than it had acknowledged: further
     /// than any epoch that could have been given out in the lost part.
     pub const JUMP: u32 = 1_024;
+    /// How far apart the epochs of two incarnations of a store begin. Wider than a jump, so that an
+    /// owner that jumps in one incarnation does not reach into the range of the next.
+    pub const INCARNATION: u32 = 8 * Epoch::JUMP;
 }
 
 /// One per attempt; grows over all attempts of all runs of a shard, so that users can fence their

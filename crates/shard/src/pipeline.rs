@@ -304,9 +304,7 @@ impl Shard {
             return None;
         }
         let lost_tail = matches!(broken, Broken::Gap | Broken::LostTail);
-        // One further: a store that is another incarnation moves on by a whole range itself, and
-        // a jump of ours on top of it would reach into the range of the next incarnation.
-        let by = 1;
+        let by = if lost_tail { Epoch::JUMP } else { 1 };
         Some(EpochWish { epoch: self.epoch, by, lost_tail })
     }
 

@@ -100,7 +100,7 @@ pub(crate) fn take(conn: &Connection, take: Take, now: Time, current: u64) -> Re
         Some(owner) => expires(conn, owner)?.is_none_or(|expires| expires <= now),
     };
     // Each incarnation has a range of its own, so that two losses in a row cannot meet.
-    let jump = current.saturating_sub(shard.incarnation).saturating_mul(Epoch::JUMP.into());
+    let jump = current.saturating_sub(shard.incarnation).saturating_mul(Epoch::INCARNATION.into());
     let jump = u32::try_from(jump).unwrap_or(u32::MAX);
     let by = if take.by == 0 { 0 } else { take.by.max(jump) };
     let Some(epoch) = step(take.epoch, by) else { return Ok(None) };

@@ -307,6 +307,6 @@ fn a_restored_copy_jumps_over_epochs() {
         by: 1,
     };
     let taken = store.take(&[take]).expect("answers")[0].expect("its own");
-    assert_eq!(taken.epoch.0, desk.epoch.0 + 2 * model::Epoch::JUMP);
+    assert_eq!(taken.epoch.0, desk.epoch.0 + 2 * model::Epoch::INCARNATION);
     assert_eq!(taken.floor, Time::MIN);
 }

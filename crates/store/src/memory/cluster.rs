@@ -79,7 +79,8 @@ impl Data {
         };
         let shard = self.shard(take.shard)?;
         // Each incarnation has a range of its own, so that two losses in a row cannot meet.
-        let jump = incarnation.saturating_sub(shard.incarnation).saturating_mul(Epoch::JUMP.into());
+        let jump =
+            incarnation.saturating_sub(shard.incarnation).saturating_mul(Epoch::INCARNATION.into());
         let jump = u32::try_from(jump).unwrap_or(u32::MAX);
         let epoch = step(take.epoch, if take.by == 0 { 0 } else { take.by.max(jump) })?;
         if !free || shard.epoch != take.epoch {
