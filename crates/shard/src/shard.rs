@@ -10,7 +10,7 @@
 //! verb asks for every row it needs (`?` on `Need`) before it changes anything.
 
 use crate::batch::{Event, Output, Own};
-use crate::command::{Answer, Command, CommandId, Refused};
+use crate::command::{Answer, Command, CommandId, End, Refused, Settle};
 use crate::entry::Policies;
 use crate::flows::{FlowId, Flows};
 use crate::inbox::Inbox;
@@ -36,6 +36,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub struct Caller {
     pub id: CommandId,
     pub deadline: Time,
+}
+
+impl Caller {
+    /// Of commands that the core gives itself; nobody waits for the answer.
+    pub(crate) const NOBODY: Caller = Caller { id: CommandId(0), deadline: Time::MAX };
 }
 
 /// Something to be decided.
@@ -83,6 +88,8 @@ pub struct Shard {
     pub(crate) unpatched: Vec<(FlowId, (Time, RunId))>,
     /// Own decisions that the store refused for a row: left alone until a person looks.
     pub(crate) quarantine: BTreeSet<Own>,
+    /// Submissions that the store refused: is their id taken, or are they poison?
+    pub(crate) doubted: BTreeSet<JobId>,
 
     pub(crate) inbox: Inbox,
     /// Work whose rows have come.
@@ -137,6 +144,7 @@ impl Shard {
             schedules: BTreeMap::new(),
             unpatched: Vec::new(),
             quarantine: BTreeSet::new(),
+            doubted: BTreeSet::new(),
             inbox: Inbox::default(),
             again: VecDeque::new(),
             parked: BTreeMap::new(),
@@ -186,10 +194,22 @@ impl Shard {
         self.work(now);
     }
 
-    /// The claimer hung up: what it waits for is not to be claimed for it.
-    pub fn handle_gone(&mut self, caller: CommandId) {
+    /// The caller hung up before it heard an answer. What waits is not claimed for it; what was
+    /// claimed for it goes back at once, even if it is on its way to the store, unless the same
+    /// request was asked again since: then somebody else hears of it. Other commands that were
+    /// decided stand.
+    pub fn handle_gone(&mut self, now: Time, caller: CommandId) {
         self.waiters.remove(caller);
         self.inbox.remove(caller);
+        let leases = self.leases.told(caller);
+        if !leases.is_empty() {
+            self.pipeline.withdraw(caller);
+            self.event(Event::ClaimUndone);
+            let release = |(run, token)| Settle { run, token, end: End::Released };
+            let release = leases.into_iter().map(release).collect();
+            self.inbox.push_front(Caller::NOBODY, Command::Settle(release));
+            self.work(now);
+        }
     }
 
     /// Until when the node's lease is known to hold; heartbeats are answered only before that.
