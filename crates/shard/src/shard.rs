@@ -106,6 +106,9 @@ pub struct Shard {
     /// Backlogs that wait to learn what became of their instants.
     pub(crate) outcome_reads: BTreeMap<ReadId, (BacklogId, usize)>,
     pub(crate) outcomes: BTreeMap<BacklogId, (Time, Vec<Outcome>)>,
+    /// Reruns that wait to learn whether their instant ran, and what they learned.
+    pub(crate) rerun_reads: BTreeMap<ReadId, (Caller, RunId)>,
+    pub(crate) reran: BTreeMap<RunId, Option<Time>>,
     pub(crate) sweeps: BTreeMap<JobId, Sweep>,
     /// Keys read for the decisions of this pass.
     pub(crate) read_once: Vec<Key>,
@@ -157,6 +160,8 @@ impl Shard {
             retry_reads: Vec::new(),
             outcome_reads: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            rerun_reads: BTreeMap::new(),
+            reran: BTreeMap::new(),
             sweeps: BTreeMap::new(),
             read_once: Vec::new(),
             last_read: 0,
@@ -356,7 +361,8 @@ impl Shard {
                 self.wanted.push(Parked { keys, work });
             }
             (Ok(answer), Work::Command(caller, command)) => {
-                // A claim that waits stands with the waiters until it is served.
+                // A claim that waits stands with the waiters until it is served; a rerun, with
+                // its read.
                 if let Some(answer) = answer {
                     self.reply(caller, answer);
                     let batch = &mut self.pipeline.building;
@@ -368,7 +374,7 @@ impl Shard {
         }
     }
 
-    /// `None`: the answer comes later (a claim that waits for work).
+    /// `None`: the answer comes later (a claim that waits for work, a rerun for history).
     fn decide_command(
         &mut self,
         now: Time,
@@ -395,7 +401,7 @@ impl Shard {
             }
             Command::Replay { run, payload } => self.decide_replay(now, *run, payload.as_ref())?,
             Command::Discard(run) => self.decide_discard(now, *run)?,
-            Command::Rerun { run } => self.decide_rerun(now, *run)?,
+            Command::Rerun { run } => return self.decide_rerun(now, caller, *run),
             Command::Backfill { job, from, to, only, per_second, key } => {
                 self.decide_backfill(now, *job, (*from, *to), *only, *per_second, key.as_ref())?
             }

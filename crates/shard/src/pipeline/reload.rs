@@ -135,6 +135,9 @@ impl Shard {
                 _ => None,
             }
         }));
+        let reruns = std::mem::take(&mut self.rerun_reads).into_values();
+        again.extend(reruns.map(|(caller, run)| (caller, Command::Rerun { run })));
+        self.reran.clear();
         again.extend(
             self.waiters.drain().into_iter().map(|(caller, claim)| (caller, Command::Claim(claim))),
         );
