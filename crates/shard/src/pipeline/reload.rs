@@ -107,7 +107,7 @@ impl Shard {
     fn doubt(&mut self, command: &Command) -> bool {
         let Command::Submit(jobs) = command else { return false };
         if jobs.iter().all(|job| self.doubted.contains(&job.id)) {
-            jobs.iter().for_each(|job| drop(self.doubted.remove(&job.id)));
+            self.doubted.retain(|id| jobs.iter().all(|job| job.id != *id));
             return false;
         }
         if self.doubted.len() >= DOUBTED_MAX {
