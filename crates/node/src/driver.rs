@@ -209,7 +209,6 @@ impl Driver {
     fn send(&mut self, id: CallId, call: StoreCall) {
         if let StoreCall::Commit(commits) = &call {
             self.seen.commits(commits);
-            self.shared.finished().commits(commits);
         }
         match lane_of(&call) {
             Which::Commit => self.commit.send(id, call),
