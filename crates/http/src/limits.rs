@@ -17,6 +17,8 @@ pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 pub const CLOSE_GRACE: Duration = Duration::from_secs(5);
 /// The longest X-Request-Id that is taken over.
 pub const REQUEST_ID_MAX: usize = 128;
+/// The longest Idempotency-Key.
+pub const KEY_MAX: usize = 255;
 /// The farthest `at` or `delay`.
 pub const FARTHEST: Span = Span::from_secs(50 * 366 * 86_400);
 pub const TIMEOUT_HTTP: Span = Span::from_secs(30);
