@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::{secret, stores};
 use executor::vet::Guard;
 use executor::{Executor, Options};
-use http_api::{Api, routes, serve};
+use http_api::{Api, Bounds, routes, serve};
 use node::{Node, Tasks};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -65,7 +65,8 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
     let options = Options { guard: Guard { own: listen }, secret };
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
-    let server = serve(&tasks, listener, routes(Api { node: node.handle(), listen }));
+    let routes = routes(Api { node: node.handle(), listen });
+    let server = serve(&tasks, listener, routes, None, Bounds::default());
     let handle = node.handle();
     let work = async {
         handle.ready().await;

@@ -12,8 +12,10 @@ mod job_verbs;
 mod jobs;
 pub mod limits;
 pub mod openapi;
+mod patience;
 mod preview;
 mod refusal;
+mod room;
 pub mod route;
 mod run_read;
 mod run_verbs;
@@ -21,10 +23,11 @@ mod serve;
 mod spec;
 mod table;
 mod tenant;
+pub mod tls;
 mod work;
 
 pub use route::{Route, Scope, Twice};
-pub use serve::{Server, serve};
+pub use serve::{Bounds, Peer, Server, serve};
 pub use table::table;
 
 use axum::Router;
