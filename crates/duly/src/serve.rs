@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::{secret, stores};
 use executor::vet::Guard;
 use executor::{Executor, Options};
-use http_api::{Api, routes, serve};
+use http_api::{Api, Bounds, routes, serve};
 use model::Span;
 use node::{Node, Retention, Tasks};
 use std::io::Write;
@@ -79,7 +79,8 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     node.handle().keep_history(Retention { history: args.keep, failures: args.keep_failures });
     let options = Options { guard: Guard { own: listen }, secret };
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
-    let server = serve(&tasks, listener, routes(Api { node: node.handle(), listen }));
+    let routes = routes(Api { node: node.handle(), listen });
+    let server = serve(&tasks, listener, routes, None, Bounds::default());
     let handle = node.handle();
     let work = async {
         handle.ready().await;
