@@ -32,5 +32,5 @@ pub const NAMESPACE_TRIES: usize = 20;
 /// a second, in transactions of a few milliseconds.
 pub const PRUNE_SLICE: usize = 500;
 pub const PRUNE_PAUSE: Duration = Duration::from_millis(50);
-/// From the end of a pass to the beginning of the next.
+/// From the end of a pass to the beginning of the next, at most.
 pub const PRUNE_AGAIN: Duration = Duration::from_secs(600);
