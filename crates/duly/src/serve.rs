@@ -6,7 +6,7 @@ use crate::{secret, stores};
 use executor::vet::Guard;
 use executor::{Executor, Options};
 use http_api::{Api, routes, serve};
-use node::{Node, Tasks};
+use node::{Node, Tasks, crash};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -61,6 +61,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     })?;
     let listen = listener.local_addr().unwrap_or(args.listen);
     let (store, search) = stores::open(args.store, &args.data)?;
+    crash::point("opened");
     let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true, search })
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
     let options = Options { guard: Guard { own: listen }, secret };
@@ -77,11 +78,14 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         () = told(&mut terminate, &mut interrupt) => {}
     }
     say("stopping: attempts under way have 25 s; a second signal ends at once");
+    crash::point("drain");
     tokio::select! {
         () = async { tokio::join!(server.stop(), executor.drain(GRACE)); } => {}
         () = told(&mut terminate, &mut interrupt) => say("stopped at once"),
     }
+    crash::point("stop-before");
     node.stop();
+    crash::point("stop-after");
     say("stopped");
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! read from the store, never from the core's memory.
 
 mod about;
+mod doctor;
 mod door;
 mod history;
 mod hold;
@@ -60,6 +61,7 @@ pub fn routes(api: Api) -> Router {
         .route("/v1/hold", post(hold::hold))
         .route("/v1/release", post(hold::release))
         .route("/v1/version", get(about::version))
+        .route("/v1/doctor", get(doctor::show))
         .route("/healthz", get(about::healthz))
         .route("/readyz", get(about::readyz))
         .layer(DefaultBodyLimit::max(limits::BODY_MAX))

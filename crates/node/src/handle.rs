@@ -8,6 +8,7 @@ use crate::start::Search;
 use crate::stops::{Stopped, Stops};
 use model::read::{Page, Read};
 use model::{NodeId, RunId, ShardId, Span, Spec, Time, Token};
+use shard::Counts;
 use shard::command::{Answer, Command, CommandId, Refused};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -120,6 +121,15 @@ impl NodeHandle {
             Some(search) => self.blocking(move |_| search(run)).await,
             None => Ok(self.shared.finished().tokens(run)),
         }
+    }
+
+    /// What is in memory, by shard; empty while the driver is too busy to say.
+    pub async fn counts(&self) -> Vec<(ShardId, Counts)> {
+        let (reply, heard) = oneshot::channel();
+        if self.input.try_send(Input::Count(reply)).is_err() {
+            return Vec::new();
+        }
+        heard.await.unwrap_or_default()
     }
 
     /// A number for a claim that no other request of this process has.

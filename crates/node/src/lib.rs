@@ -17,6 +17,7 @@
 
 mod calls;
 pub mod clock;
+pub mod crash;
 mod driver;
 mod finished;
 mod handle;

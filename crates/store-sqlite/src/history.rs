@@ -110,7 +110,7 @@ pub(crate) fn tokens(
     Ok(tokens.collect::<Result<_, _>>()?)
 }
 
-fn read(row: &rusqlite::Row<'_>) -> Res<HistoryRow> {
+pub(crate) fn read(row: &rusqlite::Row<'_>) -> Res<HistoryRow> {
     let mut cols = Cols::from(row, "history", 1);
     let mut row = HistoryRow {
         run: cols.run()?,

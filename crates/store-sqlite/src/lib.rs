@@ -19,6 +19,7 @@ mod cluster;
 mod codes;
 mod cols;
 mod commit;
+mod dump;
 mod encode;
 mod error;
 mod files;
@@ -47,6 +48,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use store::memory::Dump;
 use store::{Committed, Store, StoreError};
 
 const READERS: usize = 2;
@@ -113,6 +115,11 @@ impl SqliteStore {
     /// finished run needs it, the core does not.
     pub fn attempts(&self, run: RunId, limit: usize) -> Result<Vec<Token>, StoreError> {
         self.reading(|conn, _| history::tokens(conn, run.job.shard(), run, limit))
+    }
+
+    /// Everything, for a checker. Reads the whole file into memory: not for a store in use.
+    pub fn dump(&self) -> Result<Dump, StoreError> {
+        self.reading(dump::read)
     }
 
     pub fn incarnation(&self) -> Result<u64, StoreError> {
