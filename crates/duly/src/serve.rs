@@ -103,7 +103,7 @@ fn greet(args: &Args, listen: SocketAddr) {
     say(&format!("  data     {}", args.data.display()));
     say(&format!("  store    {}", args.store.describe()));
     say(&format!("  secret   {}", secret::path(&args.data).display()));
-    say("  clock    the wall clock at start, moved on by the boot clock");
+    say("  clock    the wall clock; steps of more than 5 min forward are held for 60 s");
     say("try it (with `duly listen` in another terminal):");
     say(&format!(
         "  curl -s http://{listen}/v1/jobs -H 'Content-Type: application/json' -d \

@@ -8,7 +8,7 @@ use crate::limits::{CALL_WAIT, INPUT_SLICE, TICK_MAX};
 use crate::seen::Seen;
 use model::id::SHARDS;
 use model::{ShardId, Span, Time};
-use shard::command::{Answer, Claim, Command, CommandId, End, Leased, Settle};
+use shard::command::{Answer, Claim, Command, CommandId, End, Leased, Refused, Settle};
 use shard::{CallId, Counts, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -164,13 +164,7 @@ impl Driver {
                 }
                 HostOutput::Shard(shard, Output::Reply(id, answer)) => {
                     crash::point("reply-before");
-                    if self.undone.remove(&id) {
-                        self.hand_back(shard, answer);
-                    } else if let Some(waiter) = self.callers.remove(&id)
-                        && let Err(answer) = waiter.reply.send(answer)
-                    {
-                        self.hand_back(shard, answer);
-                    }
+                    self.reply(shard, id, answer);
                 }
                 HostOutput::Shard(_, Output::Stop(run, token)) => {
                     self.shared.stops.stop(run, token);
@@ -185,6 +179,25 @@ impl Driver {
         let live = self.host.shards().filter(|shard| shard.is_live()).count();
         let all = live == usize::from(SHARDS);
         self.live.send_if_modified(|was| std::mem::replace(was, all) != all);
+    }
+
+    /// Leases must not be lost on the way: what nobody hears of is handed back, and a claimer that
+    /// is told "unknown" may have got some.
+    fn reply(&mut self, shard: ShardId, id: CommandId, answer: Answer) {
+        let waiter = match self.callers.remove(&id) {
+            Some(waiter) if !self.undone.remove(&id) => waiter,
+            // Our own question, or a claim that was granted after its caller's time was over.
+            _ => {
+                self.undone.remove(&id);
+                return self.hand_back(shard, answer);
+            }
+        };
+        if let (Answer::Refused(Refused::Unknown), Some(claim)) = (&answer, &waiter.claim) {
+            self.ask_what_it_got(shard, claim.clone());
+        }
+        if let Err(answer) = waiter.reply.send(answer) {
+            self.hand_back(shard, answer);
+        }
     }
 
     /// A claim may be on its way to the store when its caller hangs up, and the core then answers

@@ -26,6 +26,7 @@ pub mod limits;
 pub mod random;
 mod seen;
 mod start;
+mod steer;
 mod stops;
 pub mod tasks;
 

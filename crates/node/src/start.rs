@@ -64,8 +64,12 @@ impl Node {
         let shared = Arc::new(Shared::default());
         shared.last.store(random::bits() >> 8, Ordering::Relaxed);
         let lane = |which| Lane::start(which, store.clone(), input.clone());
+        let mut host = Host::new(id, planted());
+        if options.exclusive {
+            host.follow_clock_steps();
+        }
         let driver = Driver {
-            host: Host::new(id, planted()),
+            host,
             input: inputs,
             commit: lane(Which::Commit),
             read: lane(Which::Read),

@@ -103,6 +103,8 @@ pub struct Host {
     /// Forwards that were heard, oldest first: one that the network repeats is done once.
     heard: BTreeSet<(NodeId, CommandId, u32)>,
     heard_order: VecDeque<(NodeId, CommandId, u32)>,
+    /// A jump of the store's clock is that clock's, not ours.
+    follows_steps: bool,
 }
 
 /// A call under way.
@@ -137,11 +139,18 @@ impl Host {
             last_command: 1 << 62,
             heard: BTreeSet::new(),
             heard_order: VecDeque::new(),
+            follows_steps: false,
         }
     }
 
     pub fn set_sizes(&mut self, sizes: Sizes) {
         self.sizes = sizes;
+    }
+
+    /// For a store inside this process, whose clock is read on this machine: if it jumps, it was
+    /// set, and shards load again. A store elsewhere jumps for us when our own clock ran wild.
+    pub fn follow_clock_steps(&mut self) {
+        self.follows_steps = true;
     }
 
     pub fn node(&self) -> NodeId {

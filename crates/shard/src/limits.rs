@@ -73,6 +73,8 @@ pub const NODE_TTL: Span = Span::from_secs(3);
 pub const NODE_RENEW: Span = Span::from_secs(1);
 /// A node judges others only after so many renewals of its own in a row.
 pub const RENEWALS_BEFORE_JUDGING: u32 = 2;
+/// A jump of the store's clock by more is a step: shorter ones are answers that were slow.
+pub const CLOCK_STEP: Span = Span::from_secs(30);
 /// Shards one node takes, or asks for, at once.
 pub const MOVES_AT_ONCE: usize = 32;
 /// A request for a shard that was not answered is repeated after this.

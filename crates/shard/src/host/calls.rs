@@ -4,7 +4,7 @@
 use super::{CallId, Host, HostOutput, Message, Refusal, StoreAnswer, StoreCall, Under};
 use crate::batch::{Event, Output};
 use crate::command::{Answer, Refused};
-use crate::limits::NODE_TTL;
+use crate::limits::{CLOCK_STEP, NODE_TTL};
 use crate::pipeline::CommitEnd;
 use crate::rows::ReadId;
 use crate::shard::Shard;
@@ -183,7 +183,7 @@ impl Host {
         self.committing = false;
         let ends = match answer {
             StoreAnswer::Commit { now, ends } => {
-                self.clock.handle_sample(sent, local, now);
+                self.sample(sent, local, now);
                 ends
             }
             StoreAnswer::Refused(Refusal::Room) => vec![CommitEnd::NoRoom; under.len()],
@@ -195,6 +195,16 @@ impl Host {
             if let Some(shard) = self.shards.get_mut(&id).filter(|s| s.epoch() == epoch) {
                 shard.handle_commit(now, seq, end);
             }
+        }
+    }
+
+    fn sample(&mut self, sent: Time, local: Time, store: Time) {
+        let before = self.now(local);
+        self.clock.handle_sample(sent, local, store);
+        let (Some(before), Some(after)) = (before, self.now(local)) else { return };
+        let jump = after.since(before).max(before.since(after));
+        if self.follows_steps && jump > CLOCK_STEP {
+            self.shards.values_mut().for_each(Shard::handle_clock_step);
         }
     }
 
@@ -225,7 +235,7 @@ impl Host {
 
     fn renewed(&mut self, local: Time, sent: Time, view: Cluster) {
         self.owning = false;
-        self.clock.handle_sample(sent, local, view.now);
+        self.sample(sent, local, view.now);
         self.expires = view.now.plus(NODE_TTL);
         let held = self.shards.iter().map(|(id, shard)| (*id, shard.epoch())).collect();
         let found = self.ownership.handle_renewed(local, view, &held);
