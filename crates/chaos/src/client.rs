@@ -116,6 +116,8 @@ impl Client {
             priority: 5,
             policy,
             overlap,
+            permanent: None,
+            request_id: None,
             catch_up: CatchUp::default(),
         };
         (body, spec)

@@ -226,7 +226,7 @@ impl World<'_> {
         }
         let begun = Instant::now();
         loop {
-            book.pause(Duration::from_millis(20));
+            book.pause(Duration::from_millis(50));
             let counts = ask(server, "GET", "/v1/doctor", "", None).map_err(|e| e.to_string())?;
             let left = |name: &str| counts.body["memory"][name].as_u64().unwrap_or(u64::MAX);
             let quiet = left("ready") == 0 && left("leases") == 0;

@@ -77,6 +77,8 @@ pub fn of(job: JobRequest, now: Time, pointer: &str, faults: &mut Faults) -> Opt
             _ => Overlap::QueueOne,
         },
         catch_up: catch_up(job.catch_up),
+        permanent: None,
+        request_id: None,
     })
 }
 

@@ -4,13 +4,13 @@ use crate::clock::BootClock;
 use crate::crash;
 use crate::handle::Shared;
 use crate::lanes::{Lane, Which, lane_of};
-use crate::limits::{CALL_WAIT, INPUT_SLICE, TICK_MAX};
+use crate::limits::{INPUT_SLICE, TICK_MAX};
 use crate::seen::Seen;
 use model::id::SHARDS;
-use model::{ShardId, Span, Time};
-use shard::command::{Answer, Claim, Command, CommandId, End, Leased, Refused, Settle};
+use model::{ShardId, Span};
+use shard::command::{Answer, Command, CommandId};
 use shard::{CallId, Counts, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -26,11 +26,10 @@ pub enum Input {
         wait: Span,
         reply: oneshot::Sender<Answer>,
     },
-    /// The caller hung up; `late` is an answer that came while it did.
+    /// The caller hung up; `late`: an answer came while it did.
     Gone {
         id: CommandId,
-        shard: ShardId,
-        late: Option<Answer>,
+        late: bool,
     },
     Store {
         which: Which,
@@ -39,12 +38,6 @@ pub enum Input {
     },
     Count(oneshot::Sender<Vec<(ShardId, Counts)>>),
     Stop,
-}
-
-#[derive(Debug)]
-pub struct Waiter {
-    reply: oneshot::Sender<Answer>,
-    claim: Option<Claim>,
 }
 
 pub struct Driver {
@@ -56,9 +49,7 @@ pub struct Driver {
     pub shared: Arc<Shared>,
     pub seen: Seen,
     pub live: watch::Sender<bool>,
-    pub callers: BTreeMap<CommandId, Waiter>,
-    /// Questions of our own: what did the claim of a caller who hung up get?
-    pub undone: BTreeSet<CommandId>,
+    pub callers: BTreeMap<CommandId, oneshot::Sender<Answer>>,
     /// Nobody else can hold this store, so shards are taken as fast as the store answers.
     pub exclusive: bool,
 }
@@ -102,22 +93,12 @@ impl Driver {
         let local = BootClock.local();
         match input {
             Input::Call { id, shard, command, wait, reply } => {
-                let claim = match &command {
-                    Command::Claim(claim) => Some(claim.clone()),
-                    _ => None,
-                };
-                self.callers.insert(id, Waiter { reply, claim });
+                self.callers.insert(id, reply);
                 self.host.handle_command(local, id, shard, command, wait);
             }
-            Input::Gone { id, shard, late } => {
-                if let Some(waiter) = self.callers.remove(&id) {
+            Input::Gone { id, late } => {
+                if self.callers.remove(&id).is_some() || late {
                     self.host.handle_gone(local, id);
-                    if let Some(claim) = waiter.claim {
-                        self.ask_what_it_got(shard, claim);
-                    }
-                }
-                if let Some(answer) = late {
-                    self.hand_back(shard, answer);
                 }
             }
             Input::Store { which, id, answer } => {
@@ -162,9 +143,13 @@ impl Driver {
                 HostOutput::Send(_, message) => {
                     self.host.handle_bounce(BootClock.local(), &message);
                 }
-                HostOutput::Shard(shard, Output::Reply(id, answer)) => {
+                HostOutput::Shard(_, Output::Reply(id, answer)) => {
                     crash::point("reply-before");
-                    self.reply(shard, id, answer);
+                    if let Some(reply) = self.callers.remove(&id)
+                        && reply.send(answer).is_err()
+                    {
+                        self.host.handle_gone(BootClock.local(), id);
+                    }
                 }
                 HostOutput::Shard(_, Output::Stop(run, token)) => {
                     self.shared.stops.stop(run, token);
@@ -181,56 +166,9 @@ impl Driver {
         self.live.send_if_modified(|was| std::mem::replace(was, all) != all);
     }
 
-    /// Leases must not be lost on the way: what nobody hears of is handed back, and a claimer that
-    /// is told "unknown" may have got some.
-    fn reply(&mut self, shard: ShardId, id: CommandId, answer: Answer) {
-        let waiter = match self.callers.remove(&id) {
-            Some(waiter) if !self.undone.remove(&id) => waiter,
-            // Our own question, or a claim that was granted after its caller's time was over.
-            _ => {
-                self.undone.remove(&id);
-                return self.hand_back(shard, answer);
-            }
-        };
-        if let (Answer::Refused(Refused::Unknown), Some(claim)) = (&answer, &waiter.claim) {
-            self.ask_what_it_got(shard, claim.clone());
-        }
-        if let Err(answer) = waiter.reply.send(answer) {
-            self.hand_back(shard, answer);
-        }
-    }
-
-    /// A claim may be on its way to the store when its caller hangs up, and the core then answers
-    /// nobody. The same request again, for no new run, tells what it got.
-    fn ask_what_it_got(&mut self, shard: ShardId, claim: Claim) {
-        let local = BootClock.local();
-        let claim = Claim { max: 0, wait_until: Time::MIN, ..claim };
-        let id = self.next_id();
-        self.undone.insert(id);
-        self.host.handle_command(local, id, shard, Command::Claim(claim), CALL_WAIT);
-    }
-
-    fn next_id(&self) -> CommandId {
-        CommandId(self.shared.last.fetch_add(1, Ordering::Relaxed) + 1)
-    }
-
-    /// Leases that nobody heard of are released; other answers need no undoing.
-    fn hand_back(&mut self, shard: ShardId, answer: Answer) {
-        let Answer::Claimed(leases) = answer else { return };
-        if leases.is_empty() {
-            return;
-        }
-        let settle =
-            |leased: Leased| Settle { run: leased.run, token: leased.token, end: End::Released };
-        let settles = Command::Settle(leases.into_iter().map(settle).collect());
-        let id = self.next_id();
-        self.host.handle_command(BootClock.local(), id, shard, settles, CALL_WAIT);
-    }
-
     fn send(&mut self, id: CallId, call: StoreCall) {
         if let StoreCall::Commit(commits) = &call {
             self.seen.commits(commits);
-            self.shared.finished().commits(commits);
         }
         match lane_of(&call) {
             Which::Commit => self.commit.send(id, call),

@@ -10,6 +10,8 @@ mod support;
 mod clock;
 #[path = "core/fairness.rs"]
 mod fairness;
+#[path = "core/gone.rs"]
+mod gone;
 #[path = "core/loading.rs"]
 mod loading;
 #[path = "core/operators.rs"]
