@@ -7,7 +7,7 @@ use executor::vet::Guard;
 use executor::{Executor, Options};
 use http_api::{Api, Bounds, routes, serve};
 use model::Span;
-use node::{Node, Retention, Tasks};
+use node::{Node, Retention, Tasks, crash};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -92,6 +92,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     })?;
     let listen = listener.local_addr().unwrap_or(args.listen);
     let store = stores::open(args.store, &args.data)?;
+    crash::point("opened");
     let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true })
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
     node.handle().keep_history(Retention {
@@ -114,11 +115,14 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         () = told(&mut terminate, &mut interrupt) => {}
     }
     say("stopping: attempts under way have 25 s; a second signal ends at once");
+    crash::point("drain");
     tokio::select! {
         () = async { tokio::join!(server.stop(), executor.drain(GRACE)); } => {}
         () = told(&mut terminate, &mut interrupt) => say("stopped at once"),
     }
+    crash::point("stop-before");
     node.stop();
+    crash::point("stop-after");
     say("stopped");
     Ok(())
 }
@@ -136,7 +140,7 @@ fn greet(args: &Args, listen: SocketAddr) {
     say(&format!("  data     {}", args.data.display()));
     say(&format!("  store    {}", args.store.describe()));
     say(&format!("  secret   {}", secret::path(&args.data).display()));
-    say("  clock    the wall clock at start, moved on by the boot clock");
+    say("  clock    the wall clock; steps of more than 5 min forward are held for 60 s");
     say("try it (with `duly listen` in another terminal):");
     say(&format!(
         "  curl -s http://{listen}/v1/jobs -H 'Content-Type: application/json' -d \

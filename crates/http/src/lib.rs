@@ -4,6 +4,7 @@
 //! read from the store, never from the core's memory.
 
 mod about;
+mod doctor;
 mod door;
 mod history;
 mod hold;

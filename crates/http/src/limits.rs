@@ -44,5 +44,11 @@ pub const PREVIEW_COUNT: u64 = 10;
 /// Clock changes are listed this far ahead.
 pub const DST_DATES_AHEAD: Span = Span::from_secs(731 * 86_400);
 pub const REASON_MAX: usize = 500;
+/// Rows the doctor reads at once.
+pub const DOCTOR_PAGE: usize = 1_024;
+/// What was due so long ago and is not decided is a finding.
+pub const DOCTOR_LATE: Span = Span::from_secs(10);
+/// A difference counts if it is there so many times in a row.
+pub const DOCTOR_TRIES: usize = 5;
 /// What a claim's call may take beyond its wait.
 pub const CLAIM_MARGIN: Span = Span::from_secs(5);

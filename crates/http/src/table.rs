@@ -4,7 +4,9 @@
 use crate::route::Scope::{Admin, Open, Read, Submit, Worker};
 use crate::route::Twice::{Key, Named, Reads, Refused, Same};
 use crate::route::{Route, delete, get, post};
-use crate::{about, hold, job_read, job_verbs, jobs, openapi, preview, run_read, run_verbs, work};
+use crate::{
+    about, doctor, hold, job_read, job_verbs, jobs, openapi, preview, run_read, run_verbs, work,
+};
 use wire::answer as a;
 
 pub fn table() -> Vec<Route> {
@@ -69,6 +71,9 @@ pub fn table() -> Vec<Route> {
         get("/v1/version", about::version)
             .says("Which version this is.", Read, Reads)
             .answers::<a::Version>(200),
+        get("/v1/doctor", doctor::show)
+            .says("Memory counted against the store.", Admin, Reads)
+            .answers::<a::Doctor>(200),
         get("/healthz", about::healthz)
             .says("Is the process alive?", Open, Reads)
             .answers::<a::Health>(200),

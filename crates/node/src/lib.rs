@@ -19,6 +19,7 @@
 
 mod calls;
 pub mod clock;
+pub mod crash;
 mod driver;
 mod handle;
 mod lanes;
@@ -29,6 +30,7 @@ pub mod random;
 mod retention;
 mod seen;
 mod start;
+mod steer;
 mod stops;
 pub mod tasks;
 

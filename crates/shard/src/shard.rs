@@ -120,6 +120,8 @@ pub struct Shard {
     /// Until when this node's own lease can be trusted.
     pub(crate) trusted_until: Time,
     pub(crate) floor_written: Time,
+    /// The floor was written by a clock that has been set back since.
+    pub(crate) floor_ahead: bool,
 }
 
 impl Shard {
@@ -172,6 +174,7 @@ impl Shard {
             outputs: VecDeque::new(),
             trusted_until: now,
             floor_written: now,
+            floor_ahead: false,
         };
         shard.begin_load(taken, alive, now);
         shard

@@ -206,3 +206,34 @@ pub struct Version {
     /// The version of the time zone database.
     pub tzdb: &'static str,
 }
+
+/// What `GET /v1/doctor` counted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Doctor {
+    pub memory: MemoryCounts,
+    /// Claimed runs in the store.
+    pub stored_leases: usize,
+    /// What is wrong; empty if nothing is.
+    pub findings: Vec<Finding>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MemoryCounts {
+    pub shards: usize,
+    /// Ready runs at the fronts of their flows.
+    pub ready: usize,
+    /// What waits for an instant of the next minute.
+    pub timers: usize,
+    pub leases: usize,
+    pub claims_waiting: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Finding {
+    /// The shard it was found in, if it was found in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<u16>,
+    pub what: String,
+    /// What to do.
+    pub help: String,
+}

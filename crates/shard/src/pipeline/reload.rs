@@ -107,7 +107,9 @@ impl Shard {
     fn doubt(&mut self, command: &Command) -> bool {
         let Command::Submit(jobs) = command else { return false };
         if jobs.iter().all(|job| self.doubted.contains(&job.id)) {
-            jobs.iter().for_each(|job| drop(self.doubted.remove(&job.id)));
+            for job in jobs {
+                self.doubted.remove(&job.id);
+            }
             return false;
         }
         if self.doubted.len() >= DOUBTED_MAX {
