@@ -4,7 +4,8 @@
 use crate::route::Scope::{Admin, Open, Read, Submit, Worker};
 use crate::route::Twice::{Key, Named, Reads, Refused, Same};
 use crate::route::{Route, delete, get, post};
-use crate::{about, hold, job_read, job_verbs, jobs, openapi, preview, run_read, run_verbs, work};
+use crate::{about, hold, job_read, job_verbs, jobs, metrics, openapi, preview, run_read};
+use crate::{run_verbs, work};
 use wire::answer as a;
 
 pub fn table() -> Vec<Route> {
@@ -75,6 +76,9 @@ pub fn table() -> Vec<Route> {
         get("/readyz", about::readyz)
             .says("Does every shard answer?", Open, Reads)
             .answers::<a::Health>(200),
+        get("/metrics", metrics::show)
+            .says("What is counted, for Prometheus.", Read, Reads)
+            .answers_text("text/plain; version=0.0.4; charset=utf-8"),
         get("/openapi.json", openapi::serve)
             .says("This document.", Open, Reads)
             .answers_text("application/json"),

@@ -4,6 +4,7 @@ use crate::clock::BootClock;
 use crate::driver::Input;
 use crate::finished::Finished;
 use crate::limits::CALL_WAIT;
+use crate::metrics::Metrics;
 use crate::start::Search;
 use crate::stops::{Stopped, Stops};
 use model::read::{Page, Read};
@@ -23,6 +24,7 @@ pub struct Shared {
     /// The last number given to a command or a request.
     pub last: AtomicU64,
     pub stops: Arc<Stops>,
+    pub metrics: Metrics,
     finished: Mutex<Finished>,
 }
 
@@ -125,6 +127,10 @@ impl NodeHandle {
     /// A number for a claim that no other request of this process has.
     pub fn request(&self) -> u64 {
         self.shared.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
     }
 
     pub fn stopped(&self, run: RunId, token: Token) -> Stopped {

@@ -22,6 +22,7 @@ mod finished;
 mod handle;
 mod lanes;
 pub mod limits;
+pub mod metrics;
 pub mod random;
 mod seen;
 mod start;

@@ -24,3 +24,7 @@ pub const EARLY_STOPS_MAX: usize = 1_024;
 pub const CALL_WAIT: Span = Span::from_secs(10);
 /// The driver looks around at least this often, whatever the core says.
 pub const TICK_MAX: Duration = Duration::from_secs(1);
+/// Queues that metrics name; a label per queue of a large installation would drown whoever scrapes.
+pub const QUEUES_SHOWN: usize = 100;
+/// How often the queues are counted for the metrics.
+pub const LOOK_EVERY: Span = Span::from_secs(2);
