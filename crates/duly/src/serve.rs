@@ -7,7 +7,8 @@ use executor::vet::Guard;
 use executor::{Executor, Options};
 use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
-use node::{Node, Tasks};
+use model::Span;
+use node::{Node, Retention, Tasks};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -47,6 +48,36 @@ pub struct Args {
     /// Read these flags from a file; a variable counts more, a flag most
     #[arg(long, value_name = "FILE", env = "DULY_CONFIG")]
     pub config: Option<PathBuf>,
+    /// How long finished runs can be looked up (30d, 12h)
+    #[arg(long, value_name = "DURATION", env = "DULY_KEEP", default_value = "30d", value_parser = kept)]
+    keep: Span,
+    /// The same for attempts that did not succeed; at least as long as --keep
+    #[arg(long, value_name = "DURATION", env = "DULY_KEEP_FAILURES", default_value = "90d", value_parser = kept)]
+    keep_failures: Span,
+    /// Remove the oldest history, however young, while more than this is stored (10GB, 500MB)
+    #[arg(long, value_name = "BYTES", env = "DULY_KEEP_BYTES", value_parser = bytes)]
+    keep_bytes: Option<u64>,
+}
+
+/// A number with a unit: `KB`, `MB`, `GB`, `TB`, a thousand of each other.
+fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a size; write one like 500MB or 10GB");
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.trim().parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).ok_or_else(wrong)
+}
+
+/// A duration of at least a second.
+fn kept(text: &str) -> Result<Span, String> {
+    let micros = wire::duration::parse(text).map_err(|error| error.to_string())?;
+    if micros < 1_000_000 { Err("at least 1s".to_string()) } else { Ok(Span::from_micros(micros)) }
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -82,9 +113,14 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         Failure { help, ..Failure::failed(format!("cannot listen on {}: {error}", args.listen)) }
     })?;
     let listen = listener.local_addr().unwrap_or(args.listen);
-    let (store, search) = stores::open(args.store, &args.data)?;
-    let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true, search })
+    let store = stores::open(args.store, &args.data)?;
+    let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true })
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
+    node.handle().keep_history(Retention {
+        history: args.keep,
+        failures: args.keep_failures,
+        bytes: args.keep_bytes,
+    });
     let options = Options { guard: Guard { own: listen }, secret };
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
     let api = Arc::new(Api::new(node.handle(), listen));
