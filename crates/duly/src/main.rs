@@ -9,6 +9,7 @@ mod config;
 mod failure;
 mod fault;
 mod job;
+mod key;
 mod limits;
 mod listen;
 mod log;
@@ -44,6 +45,9 @@ enum Command {
     /// See runs.
     #[command(subcommand)]
     Run(job::RunCommand),
+    /// Make, list and revoke API keys.
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Is the server there, and how does it do?
     Status(status::Args),
     /// Print the completions of a shell: bash, zsh, fish …
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Err(failure) => return refuse(&failure.to_string(), failure.exit),
     };
     let answer = match cli.command {
+        Command::Key(command) => key::run(&command),
         Command::Status(args) => status::run(&args),
         Command::Completions { shell } => Ok(completions(shell)),
         Command::Serve(args) => serve::run(&args).map(|()| String::new()),

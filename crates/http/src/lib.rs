@@ -10,6 +10,8 @@ mod hold;
 mod job_read;
 mod job_verbs;
 mod jobs;
+mod key_verbs;
+pub mod keys;
 pub mod limits;
 mod log;
 pub mod metrics;
@@ -29,15 +31,17 @@ pub mod tls;
 mod work;
 
 pub use door::RequestId;
+pub use key_verbs::shown;
 pub use route::{Route, Scope, Twice};
 pub use serve::{Bounds, Peer, Server, serve};
 pub use table::table;
-pub use tenant::Tenant;
+pub use tenant::{Caller, Tenant};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use model::Namespace;
 use node::NodeHandle;
+use node::namespaces::Namespaces;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Semaphore;
@@ -51,6 +55,8 @@ pub struct Api {
     /// Where we listen; on loopback only callers of this machine are heard.
     pub listen: SocketAddr,
     pub requests: metrics::Requests,
+    pub ring: keys::Ring,
+    pub namespaces: Namespaces,
     /// Room for bodies, in KiB.
     bodies: Semaphore,
     server: OnceLock<Arc<room::Room>>,
@@ -60,7 +66,8 @@ impl Api {
     pub fn new(node: NodeHandle, listen: SocketAddr) -> Api {
         let requests = metrics::Requests::of(&table::table());
         let bodies = Semaphore::new(limits::BODIES_KIB_MAX);
-        Api { node, listen, requests, bodies, server: OnceLock::new() }
+        let (ring, namespaces) = (keys::Ring::default(), Namespaces::new(node.clone()));
+        Api { node, listen, requests, ring, namespaces, bodies, server: OnceLock::new() }
     }
 
     /// The connections of this server are shown in the metrics.
