@@ -33,6 +33,10 @@ pub const CLOSE_GRACE: Duration = Duration::from_secs(5);
 pub const REQUEST_ID_MAX: usize = 128;
 /// The longest Idempotency-Key.
 pub const KEY_MAX: usize = 255;
+/// API keys, revoked ones included: all of them are in memory.
+pub const KEYS_MAX: usize = 10_000;
+/// The longest name of an API key.
+pub const KEY_NAME_MAX: usize = 128;
 /// The farthest `at` or `delay`.
 pub const FARTHEST: Span = Span::from_secs(50 * 366 * 86_400);
 pub const TIMEOUT_HTTP: Span = Span::from_secs(30);

@@ -4,9 +4,8 @@
 use crate::route::Scope::{Admin, Open, Read, Submit, Worker};
 use crate::route::Twice::{Key, Named, Reads, Refused, Same};
 use crate::route::{Route, delete, get, post};
-use crate::{
-    about, doctor, hold, job_read, job_verbs, jobs, openapi, preview, run_read, run_verbs, work,
-};
+use crate::{about, doctor, hold, job_read, job_verbs, jobs, metrics, openapi, preview, run_read};
+use crate::{key_verbs, run_verbs, work};
 use wire::answer as a;
 
 pub fn table() -> Vec<Route> {
@@ -68,6 +67,16 @@ pub fn table() -> Vec<Route> {
             .says("Let attempts begin again.", Admin, Same)
             .body("ReleaseRequest", hold::read_release)
             .answers::<a::Held>(200),
+        post("/v1/api-keys", key_verbs::create)
+            .says("Make an API key; its secret is answered once.", Admin, Refused)
+            .body("ApiKeyRequest", key_verbs::read_only)
+            .answers::<a::ApiKeyMade>(201),
+        get("/v1/api-keys", key_verbs::list)
+            .says("The API keys, without their secrets.", Admin, Reads)
+            .answers::<a::ApiKeys>(200),
+        delete("/v1/api-keys/{key}", key_verbs::revoke)
+            .says("Revoke an API key, at once and for ever.", Admin, Same)
+            .answers::<a::ApiKey>(200),
         get("/v1/version", about::version)
             .says("Which version this is.", Read, Reads)
             .answers::<a::Version>(200),
@@ -80,6 +89,9 @@ pub fn table() -> Vec<Route> {
         get("/readyz", about::readyz)
             .says("Does every shard answer?", Open, Reads)
             .answers::<a::Health>(200),
+        get("/metrics", metrics::show)
+            .says("What is counted, for Prometheus.", Read, Reads)
+            .answers_text("text/plain; version=0.0.4; charset=utf-8"),
         get("/openapi.json", openapi::serve)
             .says("This document.", Open, Reads)
             .answers_text("application/json"),

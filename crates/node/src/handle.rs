@@ -3,6 +3,7 @@
 use crate::clock::BootClock;
 use crate::driver::Input;
 use crate::limits::{ATTEMPTS_SHOWN, CALL_WAIT};
+use crate::metrics::Metrics;
 use crate::stops::{Stopped, Stops};
 use model::read::{Page, Read};
 use model::row::HistoryRow;
@@ -25,6 +26,7 @@ pub struct Shared {
     /// The last number given to a command or a request.
     pub last: AtomicU64,
     pub stops: Arc<Stops>,
+    pub metrics: Metrics,
 }
 
 #[derive(Clone)]
@@ -165,6 +167,10 @@ impl NodeHandle {
     /// A number for a claim that no other request of this process has.
     pub fn request(&self) -> u64 {
         self.shared.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
     }
 
     pub fn stopped(&self, run: RunId, token: Token) -> Stopped {

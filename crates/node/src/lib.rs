@@ -24,6 +24,7 @@ mod driver;
 mod handle;
 mod lanes;
 pub mod limits;
+pub mod metrics;
 pub mod names;
 pub mod namespaces;
 pub mod random;

@@ -34,6 +34,10 @@ pub const CLOCK_HELD: Span = Span::from_secs(60);
 pub const TEST_CLOCK_EVERY: Duration = Duration::from_millis(2);
 /// The driver looks around at least this often, whatever the core says.
 pub const TICK_MAX: Duration = Duration::from_secs(1);
+/// Queues that metrics name; a label per queue of a large installation would drown whoever scrapes.
+pub const QUEUES_SHOWN: usize = 100;
+/// How often the queues are counted for the metrics.
+pub const LOOK_EVERY: Span = Span::from_secs(2);
 /// Namespaces remembered, and entries of them read at once.
 pub const NAMESPACES_KNOWN: usize = 10_000;
 /// A namespace that others make at the same time is looked for so often.

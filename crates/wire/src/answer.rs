@@ -1,7 +1,7 @@
 //! What duly answers about jobs and runs.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -236,4 +236,29 @@ pub struct Finding {
     pub what: String,
     /// What to do.
     pub help: String,
+}
+
+/// What may be told of an API key.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ApiKey {
+    pub id: String,
+    pub scope: String,
+    /// Null: an admin of all namespaces.
+    pub namespace: Option<String>,
+    pub name: Option<String>,
+    pub created_at: String,
+    pub revoked_at: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ApiKeyMade {
+    /// For the header Authorization: Bearer …; it is shown only now.
+    pub key: String,
+    #[serde(flatten)]
+    pub about: ApiKey,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ApiKeys {
+    pub items: Vec<ApiKey>,
 }
