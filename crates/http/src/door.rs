@@ -70,6 +70,8 @@ fn admit(api: &Arc<Api>, request: &Request) -> Result<(), Refusal> {
                 .unwrap_or_default()
                 .trim()
                 .eq_ignore_ascii_case("application/json")
+                || kind.starts_with("application/x-ndjson")
+                || kind.starts_with("application/merge-patch+json")
         });
     if writes && !json {
         let detail = "writes need the header Content-Type: application/json";

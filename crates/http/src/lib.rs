@@ -4,19 +4,30 @@
 //! read from the store, never from the core's memory.
 
 mod about;
+mod backfill;
+mod batch;
+mod definition;
 mod door;
+mod events;
+mod explain;
+mod find;
 mod history;
 mod hold;
+mod job_patch;
 mod job_read;
 mod job_verbs;
 mod jobs;
 pub mod limits;
+mod occurrences;
+mod operations;
 mod preview;
+mod query;
 mod refusal;
 mod run_read;
 mod run_verbs;
 mod serve;
 mod spec;
+mod warnings;
 mod work;
 
 pub use serve::{Server, serve};
@@ -45,14 +56,23 @@ pub fn routes(api: Api) -> Router {
     let api = Arc::new(api);
     Router::new()
         .route("/v1/jobs", post(jobs::create))
-        .route("/v1/jobs/batch", post(jobs::batch))
-        .route("/v1/jobs/{job}", get(job_read::show).delete(job_verbs::cancel))
+        .route("/v1/jobs/batch", post(batch::batch))
+        .route(
+            "/v1/jobs/{job}",
+            get(job_read::show).patch(job_patch::patch).delete(job_verbs::cancel),
+        )
+        .route("/v1/jobs/{job}/backfill", post(backfill::backfill))
+        .route("/v1/jobs/{job}/occurrences", get(occurrences::list))
         .route("/v1/jobs/{job}/pause", post(job_verbs::pause))
         .route("/v1/jobs/{job}/resume", post(job_verbs::resume))
         .route("/v1/jobs/{job}/trigger", post(job_verbs::trigger))
         .route("/v1/runs/{run}", get(run_read::show))
         .route("/v1/runs/{run}/cancel", post(run_verbs::cancel))
         .route("/v1/runs/{run}/replay", post(run_verbs::replay))
+        .route("/v1/runs/{run}/explain", get(explain::explain))
+        .route("/v1/operations/{operation}", get(operations::show))
+        .route("/v1/operations/{operation}/cancel", post(operations::cancel))
+        .route("/v1/events", get(events::events))
         .route("/v1/work/claim", post(work::claim))
         .route("/v1/work/heartbeat", post(work::heartbeat))
         .route("/v1/work/settle", post(work::settle))

@@ -1,14 +1,17 @@
 //! A run as the store has it: its row and its lease while it lives, its history after.
 
+use crate::limits::WAIT_MAX;
+use crate::query::Query;
 use crate::refusal::{Answered, Refusal};
-use crate::{Api, Shared, history};
+use crate::{Api, Shared, find, history};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::response::IntoResponse;
-use model::read::{Page, Read};
-use model::row::{HistoryRow, Holder, Key, LeaseRow, Row, RunRow};
+use hyper::StatusCode;
+use model::row::{HistoryRow, Holder, LeaseRow, RunRow};
 use model::{RunId, RunState, Status, Time};
 use serde_json::value::RawValue;
+use std::time::Duration;
 use wire::answer::{Attempt, Run};
 use wire::timestamp;
 
@@ -16,23 +19,49 @@ pub fn run_id(text: &str) -> Result<RunId, Refusal> {
     RunId::parse(text).ok_or_else(|| Refusal::not_found("run"))
 }
 
-pub async fn show(State(api): Shared, Path(run): Path<String>) -> Answered {
-    Ok(Json(read(&api, run_id(&run)?).await?).into_response())
+/// The run now or, with `?wait=`, when it has ended (final, or dead and waiting for a person) or the
+/// time is over.
+pub async fn show(
+    State(api): Shared,
+    Path(run): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answered {
+    let run = run_id(&run)?;
+    let mut query = Query::read(query.as_deref());
+    let wait = query.span("wait");
+    if wait.is_some_and(|wait| wait > WAIT_MAX) {
+        query.faults.add("?wait", "a request waits at most 60s; ask again after that");
+    }
+    query.finish()?;
+    let Some(wait) = wait else {
+        return Ok(Json(read(&api, run).await?).into_response());
+    };
+    let limit = Duration::from_micros(wait.micros().max(0).unsigned_abs());
+    let over = tokio::time::sleep(limit);
+    tokio::pin!(over);
+    // Registered before the look, so that an end between the two is not missed.
+    let Some(waiting) = api.node.events().wait_for(run) else {
+        let detail = "too many requests wait; ask without ?wait";
+        return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, "busy", detail));
+    };
+    loop {
+        let found = read(&api, run).await?;
+        if found.status == "dead" || is_final(found.status) || api.node.events().is_closing() {
+            return Ok(Json(found).into_response());
+        }
+        tokio::select! {
+            () = waiting.woken() => {}
+            () = &mut over => return Ok(Json(read(&api, run).await?).into_response()),
+        }
+    }
+}
+
+pub fn is_final(status: &str) -> bool {
+    RunState::ALL.iter().any(|state| state.is_final() && name(*state) == status)
 }
 
 pub async fn read(api: &Api, run: RunId) -> Result<Run, Refusal> {
-    let keys = vec![Key::Run(run), Key::Lease(run)];
-    let Page::Rows(rows) = api.node.read(run.job.shard(), Read::Rows(keys)).await? else {
-        return Err(crate::refusal::unexpected());
-    };
-    let (mut row, mut lease) = (None, None);
-    for found in rows.into_iter().flatten() {
-        match found {
-            Row::Run(found) => row = Some(found),
-            Row::Lease(found) => lease = Some(found),
-            _ => {}
-        }
-    }
+    let (row, lease) = find::run_rows(api, run).await?;
     let past = history::attempts(api, run).await?;
     match row {
         Some(row) => Ok(live(&row, lease.as_ref(), &past)),
@@ -128,7 +157,7 @@ pub const fn name(state: RunState) -> &'static str {
     }
 }
 
-const fn status(status: Status) -> &'static str {
+pub const fn status(status: Status) -> &'static str {
     match status {
         Status::Succeeded => "succeeded",
         Status::Failed => "failed",

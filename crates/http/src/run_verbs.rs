@@ -2,6 +2,7 @@
 
 use crate::Shared;
 use crate::jobs::optional_text;
+use crate::limits::PAYLOAD_MAX;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::run_read::{name, run_id};
 use axum::Json;
@@ -37,7 +38,27 @@ pub async fn replay(State(api): Shared, Path(run): Path<String>, body: Bytes) ->
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
-    answer(api.node.call(run.job.shard(), Command::Replay { run, payload }).await, run)
+    if payload.as_ref().is_some_and(|payload| payload.len() > PAYLOAD_MAX) {
+        faults.add("/payload", "a payload has at most 256 KiB");
+        return Err(Refusal::faults(faults));
+    }
+    match api.node.call(run.job.shard(), Command::Replay { run, payload }).await {
+        Answer::Refused(Refused::Invalid("payload")) => {
+            faults.add("/payload", "a one-off keeps its payload; make a new job with another");
+            Err(Refusal::faults(faults))
+        }
+        Answer::Refused(Refused::NotFound) => {
+            // Finished, or never made: the reader knows which.
+            crate::run_read::read(&api, run).await?;
+            let detail = "the run has ended; only dead runs are replayed";
+            Err(Refusal::new(StatusCode::CONFLICT, "run_final", detail))
+        }
+        Answer::Refused(Refused::Conflict) => {
+            let detail = "only a dead run is replayed; this one is not dead";
+            Err(Refusal::new(StatusCode::CONFLICT, "not_dead", detail))
+        }
+        heard => answer(heard, run),
+    }
 }
 
 fn answer(answer: Answer, run: RunId) -> Answered {

@@ -121,6 +121,10 @@ impl Driver {
             Input::Store { which, id, answer } => {
                 if let StoreAnswer::Read(pages) = &answer {
                     self.seen.pages(pages);
+                    self.shared.events.pages(pages);
+                }
+                if which == Which::Commit {
+                    self.shared.events.answered(id, &answer);
                 }
                 let good = matches!(answer, StoreAnswer::Renew(_) | StoreAnswer::Take(_));
                 self.host.handle_store(local, id, answer);
@@ -210,6 +214,7 @@ impl Driver {
         if let StoreCall::Commit(commits) = &call {
             self.seen.commits(commits);
             self.shared.finished().commits(commits);
+            self.shared.events.sent(id, commits);
         }
         match lane_of(&call) {
             Which::Commit => self.commit.send(id, call),

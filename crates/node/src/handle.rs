@@ -2,6 +2,7 @@
 
 use crate::clock::BootClock;
 use crate::driver::Input;
+use crate::events::Events;
 use crate::finished::Finished;
 use crate::limits::CALL_WAIT;
 use crate::start::Search;
@@ -23,6 +24,7 @@ pub struct Shared {
     /// The last number given to a command or a request.
     pub last: AtomicU64,
     pub stops: Arc<Stops>,
+    pub events: Arc<Events>,
     finished: Mutex<Finished>,
 }
 
@@ -125,6 +127,11 @@ impl NodeHandle {
     /// A number for a claim that no other request of this process has.
     pub fn request(&self) -> u64 {
         self.shared.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What happens from now on, and what just happened.
+    pub fn events(&self) -> &Arc<Events> {
+        &self.shared.events
     }
 
     pub fn stopped(&self, run: RunId, token: Token) -> Stopped {

@@ -18,6 +18,7 @@
 mod calls;
 pub mod clock;
 mod driver;
+pub mod events;
 mod finished;
 mod handle;
 mod lanes;

@@ -24,3 +24,9 @@ pub const EARLY_STOPS_MAX: usize = 1_024;
 pub const CALL_WAIT: Span = Span::from_secs(10);
 /// The driver looks around at least this often, whatever the core says.
 pub const TICK_MAX: Duration = Duration::from_secs(1);
+/// Events that a listener can still be told: minutes of an ordinary day (about 200 bytes each).
+pub const EVENTS_KEPT: usize = 65_536;
+/// Jobs of which is remembered where they belong and how they stand, to tell events by.
+pub const JOBS_KNOWN_MAX: usize = 200_000;
+/// Requests that wait for the end of a run.
+pub const WAITS_MAX: usize = 4_096;

@@ -18,6 +18,9 @@ pub struct JobRequest {
     pub target: Option<TargetRequest>,
     /// JSON exactly as it was written.
     pub payload: Option<String>,
+    /// Bytes of any kind, instead of `payload`, and what they are.
+    pub payload_base64: Option<String>,
+    pub content_type: Option<String>,
     pub queue: Option<String>,
     pub priority: Option<u64>,
     pub group: Option<String>,
@@ -87,8 +90,8 @@ impl JobRequest {
             None => {}
         }
         job.payload = object.raw("payload").map(|raw| raw.get().to_string());
-        object.later("payload_base64", faults);
-        object.later("content_type", faults);
+        job.payload_base64 = object.text("payload_base64", faults);
+        job.content_type = object.short("content_type", KEY_MAX, faults);
         job.queue = object.short("queue", SHORT_MAX, faults);
         job.priority = object.number("priority", 0..=9, faults);
         job.group = object.short("group", SHORT_MAX, faults);
