@@ -166,7 +166,16 @@ fn patched(api: &Api, old: &Spec, patch: &Map<String, Value>) -> Result<Spec, Re
     }
     // So does one form of schedule or target.
     if let Some(Value::Object(schedule)) = patch.get("schedule") {
-        replace_kind(&mut whole, "schedule", schedule, &["at", "delay", "every", "cron"]);
+        let kinds = ["at", "delay", "every", "cron"];
+        replace_kind(&mut whole, "schedule", schedule, &kinds);
+        // Where an old schedule began says nothing about a new one.
+        let began = old.schedule.start_at.is_some_and(|start| start <= api.node.now());
+        if began
+            && kinds.iter().any(|kind| schedule.contains_key(*kind))
+            && let Some(Value::Object(old)) = whole.get_mut("schedule")
+        {
+            old.remove("start_at");
+        }
     }
     if let Some(Value::Object(target)) = patch.get("target") {
         replace_kind(&mut whole, "target", target, &["http", "worker"]);
