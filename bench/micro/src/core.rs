@@ -52,6 +52,8 @@ fn spec(when: When) -> Spec {
         policy: Policy::default(),
         overlap: Overlap::default(),
         catch_up: CatchUp::default(),
+        permanent: None,
+        request_id: None,
     }
 }
 

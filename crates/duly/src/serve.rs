@@ -5,8 +5,9 @@ use crate::failure::Failure;
 use crate::{secret, stores};
 use executor::vet::Guard;
 use executor::{Executor, Options};
-use http_api::{Api, routes, serve};
-use node::{Node, Tasks};
+use http_api::{Api, Bounds, routes, serve};
+use model::Span;
+use node::{Node, Retention, Tasks};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,6 +29,18 @@ pub struct Args {
     /// Where jobs are kept
     #[arg(long, env = "DULY_STORE", default_value = stores::DEFAULT)]
     store: stores::Kind,
+    /// How long finished runs can be looked up (30d, 12h)
+    #[arg(long, value_name = "DURATION", env = "DULY_KEEP", default_value = "30d", value_parser = kept)]
+    keep: Span,
+    /// The same for attempts that did not succeed; at least as long as --keep
+    #[arg(long, value_name = "DURATION", env = "DULY_KEEP_FAILURES", default_value = "90d", value_parser = kept)]
+    keep_failures: Span,
+}
+
+/// A duration of at least a second.
+fn kept(text: &str) -> Result<Span, String> {
+    let micros = wire::duration::parse(text).map_err(|error| error.to_string())?;
+    if micros < 1_000_000 { Err("at least 1s".to_string()) } else { Ok(Span::from_micros(micros)) }
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -60,13 +73,16 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         Failure { help, ..Failure::failed(format!("cannot listen on {}: {error}", args.listen)) }
     })?;
     let listen = listener.local_addr().unwrap_or(args.listen);
-    let (store, search) = stores::open(args.store, &args.data)?;
-    let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true, search })
+    let store = stores::open(args.store, &args.data)?;
+    let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true })
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
+    node.handle().keep_history(Retention { history: args.keep, failures: args.keep_failures });
     let options = Options { guard: Guard { own: listen }, secret };
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
-    let server = serve(&tasks, listener, routes(Api { node: node.handle(), listen }));
+    let routes = routes(Api { node: node.handle(), listen });
+    let server = serve(&tasks, listener, routes, None, Bounds::default());
     let handle = node.handle();
+    tasks.start(node::bulk::work(handle.clone()));
     let work = async {
         handle.ready().await;
         greet(args, listen);

@@ -1,12 +1,11 @@
 //! Backfill: runs for instants of the past, because a person asked. The answer is an operation that
 //! goes on by itself; a dry run only says what it would do.
 
-use crate::job_verbs::job_id;
 use crate::jobs::{body_hash, json_text, key_header};
 use crate::limits::{BACKFILL_RATE, BACKFILL_RATE_MAX, DRY_RUN_MAX, READ_PAGE};
 use crate::refusal::{Answered, Refusal, unexpected};
-use crate::run_read::time;
-use crate::{Api, DEFAULT, Shared, find, operations};
+use crate::tenant::Tenant;
+use crate::{Api, Shared, find, operations};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -15,11 +14,11 @@ use calendar::Schedule;
 use hyper::header::LOCATION;
 use hyper::{HeaderMap, StatusCode};
 use model::read::{Outcome, Page, Read};
-use model::row::{BacklogId, JobRow, Made, Only};
+use model::row::{JobRow, Made, Only};
 use model::{JobId, Span, Spec, Text, Time};
-use serde_json::json;
 use shard::command::{Answer, Command, KeyOf};
-use wire::{Faults, Object};
+use wire::answer::DryRun;
+use wire::{Faults, Object, duration};
 
 const TICK: Span = Span::from_micros(1);
 
@@ -33,14 +32,15 @@ struct Request {
 
 pub async fn backfill(
     State(api): Shared,
+    Tenant(namespace): Tenant,
     Path(job): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
-    let id = job_id(&job)?;
+    let id = find::job(&api, namespace, &job).await?;
     let text = json_text(&body)?;
     let request = read(text, api.node.now())?;
-    let (row, spec) = find::recurring(&api, DEFAULT, id, "instants to fill in").await?;
+    let (row, spec) = find::recurring(&api, namespace, id, "instants to fill in").await?;
     if request.dry_run {
         return dry_run(&api, &row, &spec, &request).await;
     }
@@ -56,45 +56,52 @@ pub async fn backfill(
         Answer::Refused(refused) => return Err(refused.into()),
         _ => return Err(unexpected()),
     };
-    accepted(&api, made).await
-}
-
-async fn accepted(api: &Api, made: BacklogId) -> Answered {
-    let operation = operations::read(api, made).await?;
-    let location = format!("/v1/operations/{}", operations::id_of(made));
+    let total = Schedule::new(&spec.schedule, &id.to_bytes(), row.versioned)
+        .map_or(0, |schedule| schedule.count(from, to));
+    operations::keep_backfill(&api, namespace, made, (rate, total)).await;
+    let operation = operations::of_backlog(&api, namespace, made).await?;
+    let location = format!("/v1/operations/{}", operation.id);
     let headers = [(LOCATION.as_str(), location.as_str())];
     Ok((StatusCode::ACCEPTED, headers, Json(operation)).into_response())
 }
 
+/// The fields of a backfill, for its description.
+pub fn read_only(text: &str, faults: &mut Faults) {
+    fields(text, Time::MAX, faults);
+}
+
 fn read(text: &str, now: Time) -> Result<Request, Refusal> {
     let mut faults = Faults::default();
-    let Some(mut object) = Object::read(text, "", &mut faults) else {
-        return Err(Refusal::faults(faults));
-    };
-    let from = object.time("from", &mut faults).map(Time::from_micros);
-    let to = object.time("to", &mut faults).map(Time::from_micros);
-    let only = object.choice("only", &["missing", "failed", "all"], &mut faults);
-    let rate = read_rate(&mut object, BACKFILL_RATE_MAX, &mut faults);
-    let dry_run = object.flag("dry_run", &mut faults).unwrap_or(false);
-    object.finish(&mut faults);
-    if from.is_none() && faults.list.iter().all(|fault| fault.pointer != "/from") {
+    match fields(text, now, &mut faults) {
+        Some(request) if faults.is_empty() => Ok(request),
+        _ => Err(Refusal::faults(faults)),
+    }
+}
+
+fn fields(text: &str, now: Time, faults: &mut Faults) -> Option<Request> {
+    let mut object = Object::read(text, "", faults)?;
+    let from = object.time("from", faults).map(Time::from_micros);
+    let to = object.time("to", faults).map(Time::from_micros);
+    let only = object.choice("only", &["missing", "failed", "all"], faults);
+    let rate = read_rate(&mut object, BACKFILL_RATE_MAX, faults);
+    let dry_run = object.flag("dry_run", faults).unwrap_or(false);
+    object.finish(faults);
+    if from.is_none() && !faults.at("/from") {
         faults.add("/from", "from when is missing, such as \"2027-03-01T00:00:00Z\"");
     }
-    let (from, to) = (from.unwrap_or(now), to.unwrap_or(now));
+    let to = to.unwrap_or(now);
     if to > now {
         faults.add("/to", "a backfill is about the past; what comes runs by itself");
-    } else if from >= to && faults.is_empty() {
+    } else if from.is_some_and(|from| from >= to) {
         faults.add("/from", "from lies before to");
-    }
-    if !faults.is_empty() {
-        return Err(Refusal::faults(faults));
     }
     let only = match only {
         Some("all") => Only::All,
         Some("failed") => Only::Failed,
         _ => Only::Missing,
     };
-    Ok(Request { from, to, only, rate: rate.unwrap_or(BACKFILL_RATE) as u32, dry_run })
+    let rate = rate.unwrap_or(BACKFILL_RATE) as u32;
+    Some(Request { from: from?, to, only, rate, dry_run })
 }
 
 /// A number per second: `10` or `"10/s"`.
@@ -121,11 +128,15 @@ async fn dry_run(api: &Api, row: &JobRow, spec: &Spec, request: &Request) -> Ans
         (would_run, complete) = (counted, all);
     }
     let seconds = would_run.div_ceil(u64::from(request.rate.max(1)));
-    let body = json!({
-        "dry_run": true, "from": time(request.from), "to": time(request.to),
-        "instants": total, "would_run": would_run, "complete": complete,
-        "takes_about": wire::duration::format(i64::try_from(seconds).unwrap_or(0) * 1_000_000),
-    });
+    let body = DryRun {
+        dry_run: true,
+        instants: Some(total),
+        would_run,
+        complete,
+        takes_about: duration::format(
+            i64::try_from(seconds).unwrap_or(0).saturating_mul(1_000_000),
+        ),
+    };
     Ok(Json(body).into_response())
 }
 

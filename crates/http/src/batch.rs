@@ -1,10 +1,11 @@
 //! Many jobs in one request: as `{"jobs": […]}`, or one per line (NDJSON), which is read as it comes.
 //! Items are independent: one that is refused leaves the others made. Answers stand in order.
 
-use crate::jobs::{job_of, json_text, read};
+use crate::jobs::{json_text, read};
 use crate::limits::{BATCH_MAX, BATCH_SLICE, BODY_MAX, LINE_MAX, NDJSON_MAX};
 use crate::refusal::{Answered, Refusal, unexpected};
-use crate::{Api, Shared};
+use crate::tenant::Tenant;
+use crate::{Api, Shared, naming};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -12,45 +13,59 @@ use axum::response::IntoResponse;
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
+use model::Namespace;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use shard::command::{Answer, Command, NewJob};
+use shard::command::{Answer, Command, NewJob, Submitted};
 use std::collections::BTreeMap;
+use wire::job::JobRequest;
 use wire::{Faults, Object};
 
 pub const NDJSON: &str = "application/x-ndjson";
 
-pub async fn batch(State(api): Shared, request: Request) -> Answered {
+pub async fn batch(State(api): Shared, Tenant(namespace): Tenant, request: Request) -> Answered {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let lines = kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(NDJSON));
     let body = request.into_body();
-    let results = if lines { by_lines(&api, body).await? } else { whole(&api, body).await? };
+    let results = if lines {
+        by_lines(&api, namespace, body).await?
+    } else {
+        whole(&api, namespace, body).await?
+    };
     Ok(Json(json!({ "results": results })).into_response())
 }
 
-async fn whole(api: &Api, body: Body) -> Result<Vec<Value>, Refusal> {
+async fn whole(api: &Api, namespace: Namespace, body: Body) -> Result<Vec<Value>, Refusal> {
     let body = axum::body::to_bytes(body, BODY_MAX).await.map_err(|_| too_large(BODY_MAX))?;
     let mut faults = Faults::default();
-    let items = match Object::read(json_text(&body)?, "", &mut faults) {
-        Some(mut object) => {
-            let items = object.list("jobs", BATCH_MAX, &mut faults);
-            object.finish(&mut faults);
-            if items.is_none() && faults.is_empty() {
-                faults.add("/jobs", "a list of jobs is missing");
-            }
-            items.unwrap_or_default()
-        }
-        None => Vec::new(),
-    };
+    let items = read_items(json_text(&body)?, &mut faults);
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
     let items = items.iter().map(|item| item.get());
-    Ok(make(api, items, |index| format!("/jobs/{index}"), 0).await)
+    Ok(make(api, namespace, items, |index| format!("/jobs/{index}"), 0).await)
+}
+
+fn read_items<'a>(text: &'a str, faults: &mut Faults) -> Vec<&'a RawValue> {
+    let Some(mut object) = Object::read(text, "", faults) else { return Vec::new() };
+    let items = object.list("jobs", BATCH_MAX, faults);
+    if items.is_none() && !faults.at("/jobs") {
+        faults.add("/jobs", "jobs are missing");
+    }
+    object.finish(faults);
+    items.unwrap_or_default()
+}
+
+/// The body with its items, for its description.
+pub fn read_only(text: &str, faults: &mut Faults) {
+    for (index, item) in read_items(text, faults).into_iter().enumerate() {
+        JobRequest::read(item.get(), &format!("/jobs/{index}"), faults);
+    }
 }
 
 /// A slice of lines is made while the rest is still on its way: what a request holds in memory does
 /// not grow with it.
-async fn by_lines(api: &Api, mut body: Body) -> Result<Vec<Value>, Refusal> {
+async fn by_lines(api: &Api, namespace: Namespace, mut body: Body) -> Result<Vec<Value>, Refusal> {
     let mut results = Vec::new();
     let mut lines: Vec<String> = Vec::new();
     let (mut rest, mut heard) = (Vec::new(), 0);
@@ -66,7 +81,7 @@ async fn by_lines(api: &Api, mut body: Body) -> Result<Vec<Value>, Refusal> {
             let line: Vec<u8> = rest.drain(..=end).collect();
             keep(&line, &mut lines);
             if lines.len() >= BATCH_SLICE {
-                flush(api, &mut lines, &mut results).await?;
+                flush(api, namespace, &mut lines, &mut results).await?;
             }
         }
         if rest.len() > LINE_MAX {
@@ -74,7 +89,7 @@ async fn by_lines(api: &Api, mut body: Body) -> Result<Vec<Value>, Refusal> {
         }
     }
     keep(&rest, &mut lines);
-    flush(api, &mut lines, &mut results).await?;
+    flush(api, namespace, &mut lines, &mut results).await?;
     Ok(results)
 }
 
@@ -87,6 +102,7 @@ fn keep(line: &[u8], lines: &mut Vec<String>) {
 
 async fn flush(
     api: &Api,
+    namespace: Namespace,
     lines: &mut Vec<String>,
     results: &mut Vec<Value>,
 ) -> Result<(), Refusal> {
@@ -98,13 +114,14 @@ async fn flush(
         return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail));
     }
     let items = lines.iter().map(String::as_str);
-    results.extend(make(api, items, |index| format!("/{index}"), first).await);
+    results.extend(make(api, namespace, items, |index| format!("/{index}"), first).await);
     lines.clear();
     Ok(())
 }
 
 async fn make<'a>(
     api: &Api,
+    namespace: Namespace,
     items: impl Iterator<Item = &'a str>,
     pointer: impl Fn(usize) -> String,
     first: usize,
@@ -115,9 +132,19 @@ async fn make<'a>(
     for (index, item) in items.enumerate() {
         results.push(Value::Null);
         match json_text(item.as_bytes())
-            .and_then(|text| read(api, text, &pointer(first + index), None))
+            .and_then(|text| read(api, namespace, text, &pointer(first + index), None))
         {
-            Ok(job) => shards.entry(job.id.shard()).or_default().push((index, job)),
+            // A name is reserved on its own.
+            Ok(job) if job.spec.name.is_some() => {
+                results[index] = one(naming::submit(api, job).await);
+            }
+            Ok(job) => {
+                if node::queues::used(&api.node, namespace, &job.spec.queue).await.is_err() {
+                    results[index] = refused(&Refusal::from(node::Reading));
+                    continue;
+                }
+                shards.entry(job.id.shard()).or_default().push((index, job));
+            }
             Err(refusal) => results[index] = refused(&refusal),
         }
     }
@@ -126,10 +153,7 @@ async fn make<'a>(
         match api.node.call(shard, command).await {
             Answer::Submitted(answers) => {
                 for ((index, _), answer) in jobs.iter().zip(answers) {
-                    results[*index] = match answer {
-                        Ok(submitted) => json!({"status": 202, "id": job_of(&submitted)}),
-                        Err(why) => refused(&why.into()),
-                    };
+                    results[*index] = one(answer.map_err(Refusal::from));
                 }
             }
             Answer::Refused(why) => {
@@ -140,6 +164,13 @@ async fn make<'a>(
         }
     }
     results
+}
+
+fn one(answer: Result<Submitted, Refusal>) -> Value {
+    match answer {
+        Ok(made) => json!({"status": 202, "id": naming::id_of(&made).to_string()}),
+        Err(refusal) => refused(&refusal),
+    }
 }
 
 fn too_large(most: usize) -> Refusal {

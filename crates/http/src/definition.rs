@@ -46,7 +46,7 @@ pub fn write(job: &mut Job, spec: &Spec) {
     job.queue = Some(spec.queue.to_string());
     job.priority = Some(spec.priority);
     job.group = spec.group.as_ref().map(ToString::to_string);
-    job.retry = Some(retry(&spec.policy));
+    job.retry = Some(retry(&spec.policy, spec.permanent.as_deref()));
     job.timeout = Some(duration::format(spec.policy.timeout.micros()));
     job.overlap = Some(match spec.overlap {
         Overlap::QueueOne => "queue_one",
@@ -125,13 +125,17 @@ fn target(target: &Target) -> Value {
     }
 }
 
-fn retry(policy: &Policy) -> Value {
-    json!({
+fn retry(policy: &Policy, permanent: Option<&[u16]>) -> Value {
+    let mut retry = json!({
         "max_retries": policy.max_retries,
         "initial": duration::format(policy.initial.micros()),
         "factor": policy.factor,
         "cap": duration::format(policy.cap.micros()),
-    })
+    });
+    if let Some(codes) = permanent {
+        retry["permanent"] = json!(codes);
+    }
+    retry
 }
 
 fn catch_up(catch_up: &CatchUp) -> Value {

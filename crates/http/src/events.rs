@@ -9,7 +9,8 @@ use crate::limits::{STREAM_QUIET, STREAM_RETRY_MS, STREAM_SLICE, STREAMS_MAX};
 use crate::query::Query;
 use crate::refusal::{Answered, Refusal};
 use crate::run_read::{status, time};
-use crate::{Api, DEFAULT, Shared, find, operations};
+use crate::tenant::Tenant;
+use crate::{Api, Shared, find, operations};
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -53,13 +54,18 @@ impl Drop for Counted {
     }
 }
 
-pub async fn events(State(api): Shared, headers: HeaderMap, RawQuery(query): RawQuery) -> Answered {
+pub async fn events(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answered {
     let mut query = Query::read(query.as_deref());
     let filter = Filter {
-        namespace: DEFAULT,
+        namespace,
         types: query.list("types"),
         job: match query.text("job") {
-            Some(text) => Some(crate::job_verbs::job_id(&text)?),
+            Some(text) => Some(find::job(&api, namespace, &text).await?),
             None => None,
         },
         queue: query.text("queue"),
@@ -228,6 +234,9 @@ fn details(what: &What) -> Value {
         What::Released { scope } => json!({"scope": scope_words(scope)}),
         What::Operation { id, done, total } => {
             json!({"operation_id": operations::id_of(*id), "done": done, "total": total})
+        }
+        What::Bulk { id, done, total, .. } => {
+            json!({"operation_id": id.as_ref(), "done": done, "total": total})
         }
         What::OperationOver { id } => json!({"operation_id": operations::id_of(*id)}),
         _ => json!({}),

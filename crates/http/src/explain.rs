@@ -3,37 +3,39 @@
 
 use crate::limits::READ_PAGE;
 use crate::refusal::{Answered, Refusal};
-use crate::run_read::{name, run_id, status, time};
-use crate::{Api, DEFAULT, Shared, find, history, run_read};
+use crate::run_read::{name, status, time};
+use crate::tenant::Tenant;
+use crate::{Api, Shared, find, run_read};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use calendar::Schedule;
 use model::read::{Page, Read};
 use model::row::{Holder, JobState, Key, LeaseRow, Row, RunRow, Scope};
-use model::{Cause, RunId, RunState, Span, Time, Token};
-use serde_json::{Value, json};
+use model::{Cause, Namespace, RunId, RunState, Span, Time, Token};
+use wire::answer::{Explained, Reason};
 use wire::duration;
 
-pub async fn explain(State(api): Shared, Path(run): Path<String>) -> Answered {
-    let run = run_id(&run)?;
+pub async fn explain(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(run): Path<String>,
+) -> Answered {
+    let run = find::run(&run)?;
     let (row, lease) = find::run_rows(&api, run).await?;
     let (state, reasons) = match (&row, &lease) {
-        (Some(row), _) if row.flow.namespace != DEFAULT => return Err(Refusal::not_found("run")),
+        (Some(row), _) if row.flow.namespace != namespace => return Err(Refusal::not_found("run")),
         (Some(_), Some(lease)) => ("running", vec![running(&api, lease)]),
         (Some(row), None) => (name(row.state), waiting(&api, row).await?),
-        (None, _) => not_there(&api, run).await?,
+        (None, _) => not_there(&api, namespace, run).await?,
     };
-    let summary = reasons.iter().filter_map(|one| one["message"].as_str()).collect::<Vec<_>>();
-    let body = json!({
-        "run_id": run.to_string(), "status": state, "summary": summary.join(" "),
-        "reasons": reasons,
-    });
+    let summary = reasons.iter().map(|one| one.message.as_str()).collect::<Vec<_>>().join(" ");
+    let body = Explained { run_id: run.to_string(), status: state, summary, reasons };
     Ok(Json(body).into_response())
 }
 
-fn reason(code: &str, message: String) -> Value {
-    json!({"code": code, "message": message})
+fn reason(code: &'static str, message: String) -> Reason {
+    Reason { code, message, ..Reason::default() }
 }
 
 /// `in 5m` or `5m ago`, whole seconds.
@@ -48,7 +50,7 @@ fn from_now(at: Time, now: Time) -> String {
     }
 }
 
-fn running(api: &Api, lease: &LeaseRow) -> Value {
+fn running(api: &Api, lease: &LeaseRow) -> Reason {
     let who = match &lease.holder {
         Holder::Node(_) => "duly itself".to_string(),
         Holder::Worker(worker) => format!("the worker {worker}"),
@@ -60,14 +62,14 @@ fn running(api: &Api, lease: &LeaseRow) -> Value {
         message.push_str(" It was asked to stop; it ends when its holder answers.");
     }
     let mut one = reason(if lease.cancel { "stopping" } else { "running" }, message);
-    one["started_at"] = json!(time(lease.started));
-    one["deadline"] = json!(time(lease.deadline));
+    one.since = Some(time(lease.started));
+    one.deadline = Some(time(lease.deadline));
     one
 }
 
-async fn waiting(api: &Api, row: &RunRow) -> Result<Vec<Value>, Refusal> {
+async fn waiting(api: &Api, row: &RunRow) -> Result<Vec<Reason>, Refusal> {
     let now = api.node.now();
-    let last = history::attempts(api, row.id).await?.pop();
+    let last = api.node.attempts_of(row.id).await?.pop();
     let error = last.and_then(|last| last.error.map(|error| error.to_string()));
     let why = error.unwrap_or_else(|| "no error was told".to_string());
     let mut reasons = Vec::new();
@@ -86,15 +88,15 @@ async fn waiting(api: &Api, row: &RunRow) -> Result<Vec<Value>, Refusal> {
             let who = before.map_or("another run of its job".to_string(), |run| run.to_string());
             let message = format!("It waits for {who} to end (overlap: queue_one).");
             let mut one = reason("blocked", message);
-            one["waits_for"] = json!(before.map(|run| run.to_string()));
+            one.waits_for = before.map(|run| run.to_string());
             reasons.push(one);
         }
         RunState::Retrying => {
             let (n, when) = (row.attempts, from_now(row.due, now));
             let message = format!("Attempt {n} failed ({why}); the next one is due {when}.");
             let mut one = due(reason("retrying", message), row.due);
-            one["error"] = json!(why);
-            one["retries_left"] = json!(row.policy.max_retries.saturating_sub(row.retries));
+            one.error = Some(why);
+            one.retries_left = Some(row.policy.max_retries.saturating_sub(row.retries));
             reasons.push(one);
         }
         RunState::Dead => {
@@ -105,7 +107,7 @@ async fn waiting(api: &Api, row: &RunRow) -> Result<Vec<Value>, Refusal> {
                 time(row.due)
             );
             let mut one = reason("dead", message);
-            one["error"] = json!(why);
+            one.error = Some(why);
             reasons.push(one);
         }
         _ => reasons.push(ready(api, row).await?),
@@ -116,12 +118,12 @@ async fn waiting(api: &Api, row: &RunRow) -> Result<Vec<Value>, Refusal> {
     Ok(reasons)
 }
 
-fn due(mut one: Value, at: Time) -> Value {
-    one["due_at"] = json!(time(at));
+fn due(mut one: Reason, at: Time) -> Reason {
+    one.due_at = Some(time(at));
     one
 }
 
-async fn ready(api: &Api, row: &RunRow) -> Result<Value, Refusal> {
+async fn ready(api: &Api, row: &RunRow) -> Result<Reason, Refusal> {
     let flow = row.flow.clone();
     let read = Read::Flow { flow, after: None, limit: READ_PAGE };
     let before = match api.node.read(row.id.job.shard(), read).await? {
@@ -139,13 +141,13 @@ async fn ready(api: &Api, row: &RunRow) -> Result<Value, Refusal> {
         None => ("waits_for_turn", "for its turn to be sent".to_string()),
     };
     let mut one = reason(code, format!("It is ready in queue {queue} and waits {who}; {line}."));
-    one["queue"] = json!(queue.as_ref());
-    one["before_it"] = json!(before);
-    one["ready_since"] = json!(time(row.due));
+    one.queue = Some(queue.to_string());
+    one.before_it = before;
+    one.since = Some(time(row.due));
     Ok(one)
 }
 
-async fn holds(api: &Api, row: &RunRow) -> Result<Vec<Value>, Refusal> {
+async fn holds(api: &Api, row: &RunRow) -> Result<Vec<Reason>, Refusal> {
     let Page::Holds(holds) = api.node.read(row.id.job.shard(), Read::Holds).await? else {
         return Ok(Vec::new());
     };
@@ -167,16 +169,20 @@ async fn holds(api: &Api, row: &RunRow) -> Result<Vec<Value>, Refusal> {
         let message =
             format!("No attempt starts: {what} is held ({}); {how} ends it.", hold.reason);
         let mut one = reason("held", message);
-        one["reason"] = json!(hold.reason.as_ref());
-        one["until"] = json!(hold.until.map(time));
+        one.reason = Some(hold.reason.to_string());
+        one.until = hold.until.map(time);
         found.push(one);
     }
     Ok(found)
 }
 
 /// No row: finished, or an occurrence that made no run, or one that is still to come.
-async fn not_there(api: &Api, run: RunId) -> Result<(&'static str, Vec<Value>), Refusal> {
-    if let Ok(found) = run_read::read(api, run).await {
+async fn not_there(
+    api: &Api,
+    namespace: Namespace,
+    run: RunId,
+) -> Result<(&'static str, Vec<Reason>), Refusal> {
+    if let Ok(found) = run_read::read(api, namespace, run).await {
         let when = found.finished_at.unwrap_or_default();
         let error = found.error.map(|error| format!(" ({error})")).unwrap_or_default();
         let message = format!("It has ended: {} {when}{error}.", found.status);
@@ -186,7 +192,7 @@ async fn not_there(api: &Api, run: RunId) -> Result<(&'static str, Vec<Value>), 
     let (mut job, mut verdict) = (None, None);
     for row in find::rows(api, run.job.shard(), keys).await?.into_iter().flatten() {
         match row {
-            Row::Job(row) if row.namespace == DEFAULT => job = Some(row),
+            Row::Job(row) if row.namespace == namespace => job = Some(row),
             Row::History(row) => verdict = Some(row),
             _ => {}
         }
@@ -213,7 +219,7 @@ async fn not_there(api: &Api, run: RunId) -> Result<(&'static str, Vec<Value>), 
         let why = job.pause.as_ref().map(|pause| pause.reason.to_string()).unwrap_or_default();
         let message = format!("Its job is paused ({why}); duly job resume {} ends it.", run.job);
         let mut one = reason("paused", message);
-        one["until"] = json!(job.pause.and_then(|pause| pause.until).map(time));
+        one.until = job.pause.and_then(|pause| pause.until).map(time);
         reasons.push(one);
     } else if job.state != JobState::Active {
         let message = format!("Its job is {}.", crate::job_read::state(job.state));

@@ -3,10 +3,69 @@
 
 use crate::Api;
 use crate::refusal::{Refusal, unexpected};
+use hyper::StatusCode;
 use model::read::{Page, Read};
 use model::row::{JobRow, Key, LeaseRow, Row, RunRow};
-use model::{Cause, JobId, Namespace, RunId, ShardId, Spec};
+use model::{Cause, JobId, Namespace, RunId, ShardId, Spec, Time};
+use node::Retention;
+use node::names;
 use std::sync::Arc;
+use wire::job::is_name;
+
+/// The job that an address names, by its id or by its name. Whether there is such a job, and whose,
+/// is found when it is looked at.
+pub async fn job(api: &Api, namespace: Namespace, text: &str) -> Result<JobId, Refusal> {
+    if let Some(id) = JobId::parse(text) {
+        return Ok(id);
+    }
+    if !is_name(text) {
+        return Err(Refusal::not_found("job"));
+    }
+    let reserved = names::find(&api.node, namespace, text).await?;
+    reserved.map(|reserved| reserved.job).ok_or_else(|| Refusal::not_found("job"))
+}
+
+/// The same for something that will be changed: a job of another namespace is not there.
+pub async fn own_job(api: &Api, namespace: Namespace, text: &str) -> Result<JobId, Refusal> {
+    let id = job(api, namespace, text).await?;
+    if let Found::Ended = found(api, namespace, id).await? {
+        crate::run_read::read(api, namespace, one_run(id)).await.map_err(as_job)?;
+    }
+    Ok(id)
+}
+
+/// What was not found is the job, and not the run that a one-off is.
+pub fn as_job(refusal: Refusal) -> Refusal {
+    match refusal.status {
+        StatusCode::NOT_FOUND => Refusal::not_found("job"),
+        _ => refusal,
+    }
+}
+
+pub fn run(text: &str) -> Result<RunId, Refusal> {
+    RunId::parse(text).ok_or_else(|| Refusal::not_found("run"))
+}
+
+/// A run that will be changed.
+pub async fn own_run(api: &Api, namespace: Namespace, text: &str) -> Result<RunId, Refusal> {
+    let id = run(text)?;
+    match run_rows(api, id).await? {
+        (Some(row), _) if row.flow.namespace == namespace => Ok(id),
+        (Some(_), _) => Err(Refusal::not_found("run")),
+        (None, _) => crate::run_read::read(api, namespace, id).await.map(|_| id),
+    }
+}
+
+/// Something that is not there: gone with its history, or never made.
+pub fn gone_or_never(api: &Api, what: &str, at: Time) -> Refusal {
+    let kept = Retention::default().history;
+    if at > Time::MIN && at < api.node.now().minus(kept) {
+        let days = kept.micros() / 86_400_000_000;
+        let detail = format!("a {what} that ended is kept for {days} days; this one is older");
+        return Refusal::new(StatusCode::GONE, "past_retention", detail);
+    }
+    Refusal::not_found(what)
+}
 
 /// A job as its rows say. A one-off that has ended has no row any more: only its history.
 #[derive(Debug)]
@@ -52,7 +111,7 @@ pub async fn recurring(
     match found(api, namespace, id).await? {
         Found::Recurring(row, spec) => Ok((row, spec)),
         Found::OneOff(_) => Err(Refusal::new(
-            hyper::StatusCode::CONFLICT,
+            StatusCode::CONFLICT,
             "not_recurring",
             format!("a job that runs once has no {what}; its run is /v1/runs/{}", one_run(id)),
         )),

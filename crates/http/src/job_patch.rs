@@ -6,10 +6,10 @@
 
 use crate::find::{self, Found};
 use crate::job_read::{self, etag};
-use crate::job_verbs::job_id;
 use crate::jobs::json_text;
 use crate::refusal::{Answered, Refusal, unexpected};
-use crate::{Api, DEFAULT, Shared, definition, spec};
+use crate::tenant::Tenant;
+use crate::{Api, Shared, definition, spec};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -17,7 +17,7 @@ use axum::response::IntoResponse;
 use calendar::Schedule;
 use hyper::{HeaderMap, StatusCode};
 use model::row::JobRow;
-use model::{Cause, JobId, RunId, Span, Spec, Time, When};
+use model::{Cause, JobId, Namespace, RunId, Span, Spec, Time, When};
 use serde_json::{Map, Value};
 use shard::command::{Answer, Command, Refused};
 use std::sync::Arc;
@@ -35,11 +35,12 @@ const FIXED: [&str; 2] = ["queue", "group"];
 
 pub async fn patch(
     State(api): Shared,
+    Tenant(namespace): Tenant,
     Path(job): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
-    let id = job_id(&job)?;
+    let id = find::job(&api, namespace, &job).await?;
     let text = json_text(&body)?;
     let wanted = if_match(&headers)?;
     let patch: Map<String, Value> = match serde_json::from_str(text) {
@@ -50,7 +51,7 @@ pub async fn patch(
             return Err(Refusal::faults(faults));
         }
     };
-    let (old, version, job) = current(&api, id).await?;
+    let (old, version, job) = current(&api, namespace, id).await?;
     if let IfMatch::Version(wanted) = wanted
         && wanted != version
     {
@@ -67,11 +68,11 @@ pub async fn patch(
         _ => new,
     };
     if new == *old {
-        let job = job_read::read(&api, id).await?;
+        let job = job_read::read(&api, namespace, id).await?;
         return Ok(([("etag", etag(job.version).as_str())], Json(job)).into_response());
     }
     update(&api, id, new, Some(version)).await?;
-    let job = job_read::read(&api, id).await?;
+    let job = job_read::read(&api, namespace, id).await?;
     Ok(([("etag", etag(job.version).as_str())], Json(job)).into_response())
 }
 
@@ -106,7 +107,7 @@ pub fn read_if_match(headers: &HeaderMap) -> Result<Option<IfMatch>, Refusal> {
     }
 }
 
-fn mismatch(found: u32) -> Refusal {
+pub fn mismatch(found: u32) -> Refusal {
     let detail =
         format!("the job has version {found} by now: GET it, look, and send ETag \"{found}\"");
     Refusal::new(StatusCode::PRECONDITION_FAILED, "version", detail)
@@ -115,9 +116,10 @@ fn mismatch(found: u32) -> Refusal {
 /// The definition in force, its version, and the row of a recurring job.
 pub async fn current(
     api: &Api,
+    namespace: Namespace,
     id: JobId,
 ) -> Result<(Arc<Spec>, u32, Option<Box<JobRow>>), Refusal> {
-    match find::found(api, DEFAULT, id).await? {
+    match find::found(api, namespace, id).await? {
         Found::Recurring(row, spec) => Ok((spec, row.version, Some(row))),
         Found::OneOff(row) => {
             let run = (RunId::new(id, Cause::OneOff), row.version);
@@ -126,7 +128,7 @@ pub async fn current(
         }
         Found::Ended => {
             // Never made, or done: the reader knows which.
-            job_read::read(api, id).await?;
+            job_read::read(api, namespace, id).await?;
             Err(started("the job has ended"))
         }
     }
@@ -135,6 +137,16 @@ pub async fn current(
 fn started(why: &str) -> Refusal {
     let detail = format!("{why}; make a new job with POST /v1/jobs");
     Refusal::new(StatusCode::CONFLICT, "conflict", detail)
+}
+
+/// The fields of a patch, for its description.
+pub fn read_only(text: &str, faults: &mut Faults) {
+    if let Some(mut object) = wire::Object::read(text, "", faults) {
+        for field in definition::FIELDS {
+            let _ = object.raw(field);
+        }
+        object.finish(faults);
+    }
 }
 
 /// The old definition with the patch merged in, read and checked like a new one.
@@ -184,12 +196,13 @@ fn patched(api: &Api, old: &Spec, patch: &Map<String, Value>) -> Result<Spec, Re
     merge(&mut whole, &Value::Object(patch.clone()));
     let text = whole.to_string();
     let request = JobRequest::read(&text, "", &mut faults);
-    let new = spec::of(request, api.node.now(), "", &mut faults);
+    let new = spec::of(old.namespace, request, api.node.now(), "", &mut faults);
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
     let mut new = new.ok_or_else(unexpected)?;
     new.name = old.name.clone();
+    new.request_id = old.request_id.clone();
     if !["payload", "payload_base64", "content_type"].iter().any(|f| patch.contains_key(*f)) {
         // To the byte: what is signed must not change because something else did.
         new.payload = old.payload.clone();

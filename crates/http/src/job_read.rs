@@ -1,23 +1,28 @@
 //! A job as the store has it. A one-off is its run; a recurring job is a row and its spec.
 
 use crate::find::{self, Found};
-use crate::job_verbs::job_id;
 use crate::limits::RUNNING_SHOWN;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::run_read::{self, time};
-use crate::{Api, DEFAULT, Shared, definition};
+use crate::tenant::Tenant;
+use crate::{Api, Shared, definition};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use calendar::Schedule;
 use model::read::{Page, Read};
 use model::row::{JobRow, JobState, Key, Row, RunRow};
-use model::{Cause, JobId, RunId, Span, Spec};
+use model::{Cause, JobId, Namespace, RunId, Span, Spec};
 use std::sync::Arc;
-use wire::answer::{Counts, Job, LastRun, Paused};
+use wire::answer::{Counts, Job, LastRun, Paused, Run};
 
-pub async fn show(State(api): Shared, Path(job): Path<String>) -> Answered {
-    let job = read(&api, job_id(&job)?).await?;
+pub async fn show(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(job): Path<String>,
+) -> Answered {
+    let id = find::job(&api, namespace, &job).await?;
+    let job = read(&api, namespace, id).await?;
     let tag = etag(job.version);
     Ok(([("etag", tag.as_str())], Json(job)).into_response())
 }
@@ -26,11 +31,11 @@ pub fn etag(version: u32) -> String {
     format!("\"{version}\"")
 }
 
-pub async fn read(api: &Api, id: JobId) -> Result<Job, Refusal> {
-    match find::found(api, DEFAULT, id).await? {
+pub async fn read(api: &Api, namespace: Namespace, id: JobId) -> Result<Job, Refusal> {
+    match find::found(api, namespace, id).await? {
         Found::Recurring(row, spec) => recurring(api, *row, spec).await,
-        Found::OneOff(row) => one_off(api, id, Some(*row)).await,
-        Found::Ended => one_off(api, id, None).await,
+        Found::OneOff(row) => one_off(api, namespace, id, Some(*row)).await,
+        Found::Ended => one_off(api, namespace, id, None).await,
     }
 }
 
@@ -45,6 +50,16 @@ pub const fn state(state: JobState) -> &'static str {
 
 async fn recurring(api: &Api, row: JobRow, spec: Arc<Spec>) -> Result<Job, Refusal> {
     let schedule = Schedule::new(&spec.schedule, &row.id.to_bytes(), row.versioned).ok();
+    Ok(Job {
+        last_run: last_run(api, &row, schedule.as_ref()).await?,
+        running: running(api, row.id).await?,
+        ..of_row(&row, &spec)
+    })
+}
+
+/// What a recurring job's own rows say.
+pub fn of_row(row: &JobRow, spec: &Spec) -> Job {
+    let schedule = Schedule::new(&spec.schedule, &row.id.to_bytes(), row.versioned).ok();
     let due = row.next.zip(schedule.as_ref()).map(|(at, s)| s.occurrence(at).effective);
     let mut job = Job {
         id: row.id.to_string(),
@@ -54,8 +69,7 @@ async fn recurring(api: &Api, row: JobRow, spec: Arc<Spec>) -> Result<Job, Refus
         next_due_at: due.map(time),
         created_at: Some(time(row.created)),
         updated_at: Some(time(row.versioned)),
-        last_run: last_run(api, &row, schedule.as_ref()).await?,
-        running: running(api, row.id).await?,
+        running: row.active.iter().map(ToString::to_string).collect(),
         counts: Some(Counts {
             fired: row.fired,
             unfinished: row.live.iter().map(|(_, count)| u64::from(*count)).sum(),
@@ -71,8 +85,8 @@ async fn recurring(api: &Api, row: JobRow, spec: Arc<Spec>) -> Result<Job, Refus
         description: schedule.map(|schedule| schedule.describe()),
         ..Job::default()
     };
-    definition::write(&mut job, &spec);
-    Ok(job)
+    definition::write(&mut job, spec);
+    job
 }
 
 /// duly itself pauses a job only when its receiver says that it is gone.
@@ -91,11 +105,11 @@ async fn last_run(
         return Ok(None);
     };
     let run = RunId::new(row.id, Cause::Occurrence(nominal));
-    Ok(match run_read::read(api, run).await {
+    Ok(match run_read::read(api, row.namespace, run).await {
         Ok(found) => {
             Some(LastRun { id: found.id, status: found.status, scheduled_for: time(nominal) })
         }
-        Err(refusal) if refusal.status == hyper::StatusCode::NOT_FOUND => None,
+        Err(refusal) if matches!(refusal.status.as_u16(), 404 | 410) => None,
         Err(refusal) => return Err(refusal),
     })
 }
@@ -119,10 +133,24 @@ pub async fn unfinished(api: &Api, job: JobId, limit: usize) -> Result<Vec<RunRo
     }
 }
 
-async fn one_off(api: &Api, id: JobId, row: Option<RunRow>) -> Result<Job, Refusal> {
+async fn one_off(
+    api: &Api,
+    namespace: Namespace,
+    id: JobId,
+    row: Option<RunRow>,
+) -> Result<Job, Refusal> {
     let run = RunId::new(id, Cause::OneOff);
-    let found = run_read::read(api, run).await?;
+    let found = run_read::read(api, namespace, run).await.map_err(find::as_job)?;
     let version = row.as_ref().map_or(1, |row| row.version);
+    let spec = match row {
+        Some(_) => api.node.specs(vec![(run, version)]).await?.into_iter().next().flatten(),
+        None => None,
+    };
+    Ok(of_run(id, version, found, spec.as_deref()))
+}
+
+/// A one-off is its run.
+pub fn of_run(id: JobId, version: u32, found: Run, spec: Option<&Spec>) -> Job {
     let waits = matches!(found.status, "scheduled" | "retrying");
     let running = if found.status == "running" { vec![found.id.clone()] } else { Vec::new() };
     let mut job = Job {
@@ -137,13 +165,11 @@ async fn one_off(api: &Api, id: JobId, row: Option<RunRow>) -> Result<Job, Refus
         running,
         ..Job::default()
     };
-    if row.is_some()
-        && let Some(spec) = api.node.specs(vec![(run, version)]).await?.into_iter().next().flatten()
-    {
+    if let Some(spec) = spec {
         job.description = Schedule::new(&spec.schedule, &id.to_bytes(), id.minted())
             .ok()
             .map(|schedule| schedule.describe());
-        definition::write(&mut job, &spec);
+        definition::write(&mut job, spec);
     }
-    Ok(job)
+    job
 }

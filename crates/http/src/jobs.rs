@@ -1,7 +1,9 @@
 //! Making one job, and what its answer says.
 
+use crate::limits::KEY_MAX;
 use crate::refusal::{Answered, Refusal, unexpected};
-use crate::{Api, DEFAULT, Shared, spec, warnings};
+use crate::tenant::Tenant;
+use crate::{Api, Shared, naming, spec, warnings};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -9,10 +11,10 @@ use axum::response::IntoResponse;
 use hyper::header::LOCATION;
 use hyper::{HeaderMap, StatusCode};
 use model::row::Made;
-use model::{Cause, RunId, Slot, Spec, Text, Time};
+use model::{Cause, Namespace, RunId, Slot, Spec, Text, Time};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use shard::command::{Answer, Command, KeyOf, NewJob, Submitted};
+use shard::command::{KeyOf, NewJob, Submitted};
 use std::sync::Arc;
 use wire::answer::Created;
 use wire::job::JobRequest;
@@ -21,18 +23,18 @@ use wire::{Faults, timestamp};
 /// The seed of the hash of bodies; it never changes, because stored keys carry the hash.
 const BODY_SEED: u64 = 0x6a6f_6273;
 
-pub async fn create(State(api): Shared, headers: HeaderMap, body: Bytes) -> Answered {
+pub async fn create(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answered {
     let text = json_text(&body)?;
     let header = key_header(&headers)?;
-    let job = read(&api, text, "", header)?;
+    let job = read(&api, namespace, text, "", header)?;
     let spec = job.spec.clone();
     let paused = job.paused;
-    let answer = api.node.call(job.id.shard(), Command::Submit(vec![job])).await;
-    let submitted = match answer {
-        Answer::Submitted(mut list) => list.pop().ok_or_else(unexpected)??,
-        Answer::Refused(refused) => return Err(refused.into()),
-        _ => return Err(unexpected()),
-    };
+    let submitted = naming::submit(&api, job).await?;
     let created = created(&spec, paused, &submitted, api.node.now());
     let location = format!("/v1/jobs/{}", created.id);
     let replayed = if submitted.replayed { "true" } else { "false" };
@@ -40,8 +42,14 @@ pub async fn create(State(api): Shared, headers: HeaderMap, body: Bytes) -> Answ
     Ok((StatusCode::ACCEPTED, headers, Json(created)).into_response())
 }
 
+/// The body of `create`, for its description.
+pub fn read_one(text: &str, faults: &mut Faults) {
+    JobRequest::read(text, "", faults);
+}
+
 pub fn read(
     api: &Api,
+    namespace: Namespace,
     text: &str,
     pointer: &str,
     header: Option<String>,
@@ -55,13 +63,13 @@ pub fn read(
         faults.add(format!("{pointer}/idempotency_key"), "the header Idempotency-Key says another");
     }
     let now = api.node.now();
-    let spec = spec::of(request, now, pointer, &mut faults);
+    let spec = spec::of(namespace, request, now, pointer, &mut faults);
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
     let spec = Arc::new(spec.ok_or_else(unexpected)?);
     let key = field.or(header).map(|key| KeyOf { key: Text::from(key), body: body_hash(text) });
-    let id = node::random::job_id(now, Slot::of(DEFAULT, &spec.queue, 0));
+    let id = node::random::job_id(now, Slot::of(namespace, &spec.queue, 0));
     Ok(NewJob { id, spec, key, paused })
 }
 
@@ -72,14 +80,6 @@ pub fn body_hash(text: &str) -> u64 {
         fields.remove("idempotency_key");
     }
     model::hash::hash(BODY_SEED, value.to_string().as_bytes())
-}
-
-pub fn job_of(submitted: &Submitted) -> String {
-    match submitted.made {
-        Made::Job(id) => id.to_string(),
-        Made::Run(run) => run.job.to_string(),
-        Made::Backlog(backlog) => backlog.job.to_string(),
-    }
 }
 
 fn created(spec: &Spec, paused: bool, submitted: &Submitted, now: Time) -> Created {
@@ -95,7 +95,7 @@ fn created(spec: &Spec, paused: bool, submitted: &Submitted, now: Time) -> Creat
         _ => "ready",
     };
     Created {
-        id: job_of(submitted),
+        id: naming::id_of(submitted).to_string(),
         run_id,
         status,
         next_run_at: submitted.next.map(|at| timestamp::format(at.micros())),
@@ -107,7 +107,7 @@ fn created(spec: &Spec, paused: bool, submitted: &Submitted, now: Time) -> Creat
 pub fn key_header(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
-        Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_string())),
+        Ok(key) if (1..=KEY_MAX).contains(&key.len()) => Ok(Some(key.to_string())),
         _ => {
             let detail = "the header Idempotency-Key has 1 to 255 visible characters";
             Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail))

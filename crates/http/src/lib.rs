@@ -6,35 +6,48 @@
 mod about;
 mod backfill;
 mod batch;
+mod dead;
 mod definition;
 mod door;
 mod events;
 mod explain;
 mod find;
-mod history;
 mod hold;
 mod job_patch;
+mod job_put;
 mod job_read;
 mod job_verbs;
 mod jobs;
 pub mod limits;
+mod lists;
+mod naming;
 mod occurrences;
+pub mod openapi;
 mod operations;
+mod patience;
 mod preview;
 mod query;
+mod queues;
 mod refusal;
+mod room;
+pub mod route;
 mod run_read;
 mod run_verbs;
 mod serve;
 mod spec;
+mod stats;
+mod table;
+mod tenant;
+pub mod tls;
 mod warnings;
 mod work;
 
-pub use serve::{Server, serve};
+pub use route::{Route, Scope, Twice};
+pub use serve::{Bounds, Peer, Server, serve};
+pub use table::table;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
 use model::Namespace;
 use node::NodeHandle;
 use std::net::SocketAddr;
@@ -54,34 +67,7 @@ pub(crate) type Shared = axum::extract::State<Arc<Api>>;
 
 pub fn routes(api: Api) -> Router {
     let api = Arc::new(api);
-    Router::new()
-        .route("/v1/jobs", post(jobs::create))
-        .route("/v1/jobs/batch", post(batch::batch))
-        .route(
-            "/v1/jobs/{job}",
-            get(job_read::show).patch(job_patch::patch).delete(job_verbs::cancel),
-        )
-        .route("/v1/jobs/{job}/backfill", post(backfill::backfill))
-        .route("/v1/jobs/{job}/occurrences", get(occurrences::list))
-        .route("/v1/jobs/{job}/pause", post(job_verbs::pause))
-        .route("/v1/jobs/{job}/resume", post(job_verbs::resume))
-        .route("/v1/jobs/{job}/trigger", post(job_verbs::trigger))
-        .route("/v1/runs/{run}", get(run_read::show))
-        .route("/v1/runs/{run}/cancel", post(run_verbs::cancel))
-        .route("/v1/runs/{run}/replay", post(run_verbs::replay))
-        .route("/v1/runs/{run}/explain", get(explain::explain))
-        .route("/v1/operations/{operation}", get(operations::show))
-        .route("/v1/operations/{operation}/cancel", post(operations::cancel))
-        .route("/v1/events", get(events::events))
-        .route("/v1/work/claim", post(work::claim))
-        .route("/v1/work/heartbeat", post(work::heartbeat))
-        .route("/v1/work/settle", post(work::settle))
-        .route("/v1/schedules/preview", post(preview::preview))
-        .route("/v1/hold", post(hold::hold))
-        .route("/v1/release", post(hold::release))
-        .route("/v1/version", get(about::version))
-        .route("/healthz", get(about::healthz))
-        .route("/readyz", get(about::readyz))
+    route::router(&api, table::table())
         .layer(DefaultBodyLimit::max(limits::BODY_MAX))
         .layer(axum::middleware::from_fn_with_state(api.clone(), door::guard))
         .with_state(api)

@@ -10,13 +10,29 @@ pub const OUTPUT_MAX: usize = 16 * 1024;
 pub const CHECKPOINT_MAX: usize = 64 * 1024;
 pub const BATCH_MAX: usize = 10_000;
 /// Connections at once; each may hold one request.
-pub const CONNECTIONS_MAX: usize = 1_024;
+pub const CONNECTIONS_MAX: usize = 4_096;
+/// Connections of one address at once; loopback is exempt, it may be a proxy for everybody.
+pub const PEER_CONNECTIONS_MAX: usize = 1_024;
+/// A TLS handshake must be done within this time.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The largest head of a request.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// The most headers of a request.
+pub const HEADERS_MAX: usize = 100;
+/// A body must come within this time.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bodies held at once, in KiB; a request waits for room before its body is read.
+pub const BODIES_KIB_MAX: usize = 256 * 1024;
+/// A caller that reads nothing of its answer for so long is cut.
+pub const READ_STALL_MAX: Duration = Duration::from_secs(30);
 /// A request's head must come within this time.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Open connections get so long to finish when the server stops.
 pub const CLOSE_GRACE: Duration = Duration::from_secs(5);
 /// The longest X-Request-Id that is taken over.
 pub const REQUEST_ID_MAX: usize = 128;
+/// The longest Idempotency-Key.
+pub const KEY_MAX: usize = 255;
 /// The farthest `at` or `delay`.
 pub const FARTHEST: Span = Span::from_secs(50 * 366 * 86_400);
 pub const TIMEOUT_HTTP: Span = Span::from_secs(30);
@@ -63,3 +79,18 @@ pub const BATCH_SLICE: usize = 500;
 /// The longest line, and the longest request of lines, which is never in memory whole.
 pub const LINE_MAX: usize = 512 * 1024;
 pub const NDJSON_MAX: usize = 256 * 1024 * 1024;
+/// Tries to reserve a name that others want too.
+pub const NAME_TRIES: usize = 8;
+/// Runs that statistics look at: the newest.
+pub const STATS_RUNS: usize = 1_000;
+/// Work that is due soon, in a queue's numbers.
+pub const QUEUE_SOON: Span = Span::from_secs(300);
+/// Dead runs that are looked at to group them.
+pub const GROUPED_MAX: usize = 10_000;
+/// Letters of an error that tell groups apart.
+pub const GROUP_ERROR_MAX: usize = 200;
+/// Runs that one request may name.
+pub const IDS_MAX: usize = 1_000;
+/// The rate of a bulk operation when nobody says one, and the largest, in runs per second.
+pub const BULK_RATE: u64 = 50;
+pub const BULK_RATE_MAX: u64 = 1_000;

@@ -1,12 +1,12 @@
 //! A job's instants: what became of the past ones, and when the next ones are. Oldest first, because
 //! it is a calendar and not a log.
 
-use crate::job_verbs::job_id;
 use crate::limits::{LIST_LIMIT, LIST_LIMIT_MAX};
 use crate::query::Query;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::run_read::{status, time};
-use crate::{Api, DEFAULT, Shared, find};
+use crate::tenant::Tenant;
+use crate::{Api, Shared, find};
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::IntoResponse;
@@ -14,7 +14,7 @@ use calendar::{DstEffect, Schedule};
 use model::read::{Outcome, Page, Read};
 use model::row::{JobRow, JobState, Key, Row};
 use model::{Cause, RunId, Span, Time, Token};
-use serde_json::{Value, json};
+use wire::answer::{Occurrence, Occurrences};
 
 const TICK: Span = Span::from_micros(1);
 const DAY: Span = Span::from_secs(86_400);
@@ -23,10 +23,11 @@ const AHEAD: Span = Span::from_secs(7 * 86_400);
 
 pub async fn list(
     State(api): Shared,
+    Tenant(namespace): Tenant,
     Path(job): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Answered {
-    let id = job_id(&job)?;
+    let id = find::job(&api, namespace, &job).await?;
     let now = api.node.now();
     let mut query = Query::read(query.as_deref());
     let from = query.time("from").unwrap_or_else(|| now.minus(DAY));
@@ -37,7 +38,7 @@ pub async fn list(
         query.faults.add("?cursor", "this is not a cursor that duly gave");
     }
     query.finish()?;
-    let (row, spec) = find::recurring(&api, DEFAULT, id, "occurrences").await?;
+    let (row, spec) = find::recurring(&api, namespace, id, "occurrences").await?;
     let Ok(schedule) = Schedule::new(&spec.schedule, &id.to_bytes(), row.versioned) else {
         return Err(unexpected());
     };
@@ -58,27 +59,28 @@ pub async fn list(
     }
     let full = items.len() >= limit;
     let next_cursor = last.filter(|_| full).map(|at| format!("o{}", at.micros()));
-    let items: Vec<Value> = items.into_iter().map(|(_, item)| item).collect();
-    Ok(Json(json!({"items": items, "next_cursor": next_cursor})).into_response())
+    let items = items.into_iter().map(|(_, item)| item).collect();
+    Ok(Json(Occurrences { items, next_cursor }).into_response())
 }
 
 fn read_cursor(text: &str) -> Option<Time> {
     text.strip_prefix('o')?.parse().ok().map(Time::from_micros)
 }
 
-fn planned(row: &JobRow, schedule: &Schedule, nominal: Time) -> Value {
+fn planned(row: &JobRow, schedule: &Schedule, nominal: Time) -> Occurrence {
     let occurrence = schedule.occurrence(nominal);
     let status = if row.state == JobState::Paused { "paused" } else { "planned" };
-    let mut item = json!({
-        "scheduled_for": time(nominal), "due_at": time(occurrence.effective), "status": status,
-        "run_id": RunId::new(row.id, Cause::Occurrence(nominal)).to_string(),
-    });
-    match occurrence.dst {
-        Some(DstEffect::Gap) => item["dst"] = json!("gap"),
-        Some(DstEffect::Repeat) => item["dst"] = json!("repeat"),
-        None => {}
+    Occurrence {
+        scheduled_for: time(nominal),
+        due_at: time(occurrence.effective),
+        status,
+        run_id: Some(RunId::new(row.id, Cause::Occurrence(nominal)).to_string()),
+        dst: occurrence.dst.map(|effect| match effect {
+            DstEffect::Gap => "gap",
+            DstEffect::Repeat => "repeat",
+        }),
+        ..Occurrence::default()
     }
-    item
 }
 
 /// Verdicts of `(after, until]`, with the instant where each ends.
@@ -89,7 +91,7 @@ async fn past(
     after: Time,
     until: Time,
     limit: usize,
-) -> Result<Vec<(Time, Value)>, Refusal> {
+) -> Result<Vec<(Time, Occurrence)>, Refusal> {
     if after >= until {
         return Ok(Vec::new());
     }
@@ -106,27 +108,28 @@ async fn past(
     let mut items = Vec::with_capacity(outcomes.len());
     for outcome in outcomes {
         let Outcome { nominal, until: end, ran, succeeded, live } = outcome;
-        let mut item = json!({
-            "scheduled_for": time(nominal),
-            "due_at": time(schedule.occurrence(nominal).effective),
-        });
+        let run_id = RunId::new(row.id, Cause::Occurrence(nominal)).to_string();
+        let mut item = Occurrence {
+            scheduled_for: time(nominal),
+            due_at: time(schedule.occurrence(nominal).effective),
+            ..Occurrence::default()
+        };
         if ran {
-            let word = match (live, succeeded) {
+            item.run_id = Some(run_id);
+            item.status = match (live, succeeded) {
                 (true, _) => "unfinished",
                 (false, true) => "succeeded",
                 (false, false) => "failed",
             };
-            item["status"] = json!(word);
-            item["run_id"] = json!(RunId::new(row.id, Cause::Occurrence(nominal)).to_string());
         } else {
             let verdict = match verdicts.next().flatten() {
                 Some(Row::History(verdict)) => Some(verdict),
                 _ => None,
             };
-            item["status"] = json!(verdict.as_ref().map_or("skipped", |one| status(one.status)));
+            item.status = verdict.as_ref().map_or("skipped", |one| status(one.status));
             if end > nominal {
-                item["until"] = json!(time(end));
-                item["count"] = json!(verdict.map_or(1, |one| one.count.max(1)));
+                item.until = Some(time(end));
+                item.count = Some(verdict.map_or(1, |one| one.count.max(1)));
             }
         }
         items.push((end, item));

@@ -1,6 +1,5 @@
 //! From a request to the core's definition of a job. Form was checked by `wire`; this checks sense.
 
-use crate::DEFAULT;
 use crate::definition::JSON_TYPE;
 use crate::limits::{
     FARTHEST, PAYLOAD_MAX, TIMEOUT_HTTP, TIMEOUT_MAX, TIMEOUT_MIN, TIMEOUT_WORKER,
@@ -10,8 +9,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use calendar::{Schedule, ScheduleError};
 use hyper::header::{HeaderName, HeaderValue};
 use model::{
-    Bytes, CatchUp, Dialect, Dst, Gap, Overlap, Policy, Repeat, ScheduleSpec, Span, Spec, Target,
-    Text, Time, When,
+    Bytes, CatchUp, Dialect, Dst, Gap, Namespace, Overlap, Policy, Repeat, ScheduleSpec, Span,
+    Spec, Target, Text, Time, When,
 };
 use wire::Faults;
 use wire::job::{CatchUpRequest, JobRequest, ScheduleRequest, TargetRequest, WhenRequest};
@@ -33,7 +32,13 @@ const RESERVED: [&str; 12] = [
 ];
 
 /// None if something is wrong; `faults` then says what.
-pub fn of(job: JobRequest, now: Time, pointer: &str, faults: &mut Faults) -> Option<Spec> {
+pub fn of(
+    namespace: Namespace,
+    job: JobRequest,
+    now: Time,
+    pointer: &str,
+    faults: &mut Faults,
+) -> Option<Spec> {
     let schedule = schedule(job.schedule, now, &format!("{pointer}/schedule"), faults);
     let default_timeout = match &job.target {
         Some(TargetRequest::Worker { .. }) => TIMEOUT_WORKER,
@@ -59,8 +64,8 @@ pub fn of(job: JobRequest, now: Time, pointer: &str, faults: &mut Faults) -> Opt
         return None;
     }
     Some(Spec {
-        namespace: DEFAULT,
-        name: None,
+        namespace,
+        name: job.name.map(Text::from),
         owner: job.owner.map(Text::from),
         tags: job.tags.into_iter().map(|(k, v)| (Text::from(k), Text::from(v))).collect(),
         schedule,
@@ -78,6 +83,8 @@ pub fn of(job: JobRequest, now: Time, pointer: &str, faults: &mut Faults) -> Opt
             _ => Overlap::QueueOne,
         },
         catch_up: catch_up(job.catch_up),
+        permanent: job.permanent.map(Into::into),
+        request_id: None,
     })
 }
 

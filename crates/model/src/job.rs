@@ -28,6 +28,10 @@ pub struct Spec {
     pub policy: Policy,
     pub overlap: Overlap,
     pub catch_up: CatchUp,
+    /// Answers of a webhook that are not retried; none = the list of the public contract.
+    pub permanent: Option<Arc<[u16]>>,
+    /// The X-Request-Id of the request that made this version: sent with every attempt.
+    pub request_id: Option<Text>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -213,7 +213,6 @@ impl Driver {
     fn send(&mut self, id: CallId, call: StoreCall) {
         if let StoreCall::Commit(commits) = &call {
             self.seen.commits(commits);
-            self.shared.finished().commits(commits);
             self.shared.events.sent(id, commits);
         }
         match lane_of(&call) {

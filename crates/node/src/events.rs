@@ -119,6 +119,15 @@ impl Events {
         }
     }
 
+    /// Something that no shard's commit says.
+    pub(crate) fn tell(&self, event: Happened) {
+        let mut ring = self.ring();
+        ring.push(event);
+        let last = ring.last;
+        drop(ring);
+        self.last.send_replace(last);
+    }
+
     // ---- the listeners' side --------------------------------------------------------------------
 
     /// The number of the last event so far.

@@ -13,32 +13,21 @@ use crate::limits::{CALLS_MAX, INPUT_MAX, READS_MAX, SETTLES_MAX};
 use crate::seen::{Seen, SeenQueue};
 use crate::{random, tasks};
 use model::cluster::Renew;
-use model::{NodeId, RunId, Span, Token};
+use model::{NodeId, Span};
 use shard::limits::NODE_TTL;
 use shard::{Host, Planted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use store::{Store, StoreError};
+use store::{Backend, Store, StoreError};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-/// Finds the attempts of a run in the history. A backend may offer it; `Store` does not ask for it.
-pub type Search = Arc<dyn Fn(RunId) -> Result<Vec<Token>, StoreError> + Send + Sync>;
-
-#[derive(Clone)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub node: u32,
     /// The store is locked by this process: nobody else is alive.
     pub exclusive: bool,
-    /// Without it only attempts that ended in this process's life can be shown.
-    pub search: Option<Search>,
-}
-
-impl std::fmt::Debug for Options {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options").field("node", &self.node).finish_non_exhaustive()
-    }
 }
 
 #[derive(Debug)]
@@ -50,12 +39,12 @@ pub struct Node {
 impl Node {
     /// Starts the threads. The queues with webhooks are told on the channel as they are seen.
     pub fn start(
-        store: Arc<dyn Store>,
+        store: Arc<dyn Backend>,
         options: Options,
     ) -> Result<(Node, mpsc::Receiver<SeenQueue>), StoreError> {
         let id = NodeId { node: options.node, boot: random::bits() >> 1 };
         if options.exclusive {
-            end_former(store.as_ref(), id)?;
+            end_former(&*store, id)?;
         }
         let (input, inputs) = sync_channel(INPUT_MAX);
         let (seen, told) = Seen::new();
@@ -82,7 +71,6 @@ impl Node {
             input: input.clone(),
             shared,
             store,
-            search: options.search,
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
             settles: Arc::new(Semaphore::new(SETTLES_MAX)),
             reads: Arc::new(Semaphore::new(READS_MAX)),

@@ -8,7 +8,7 @@ mod routing;
 use crate::batch::Output;
 use crate::clock::StoreClock;
 use crate::command::{Answer, Command, CommandId};
-use crate::limits::{ROUTE_AGAIN, ROUTE_WAIT, Sizes};
+use crate::limits::{NODE_RENEW, ROUTE_AGAIN, ROUTE_WAIT, Sizes};
 use crate::ownership::Ownership;
 use crate::pipeline::CommitEnd;
 use crate::planted::Planted;
@@ -90,6 +90,10 @@ pub struct Host {
     last_call: u64,
     /// One ownership call at a time, so that answers cannot overtake each other.
     owning: bool,
+    /// A renewal beside it, because it takes long: one slow call must not cost the lease.
+    renewing_beside: bool,
+    /// The latest renewal whose answer set `expires`.
+    renewed_by: CallId,
     committing: bool,
     pending_takes: Vec<Take>,
     giving: BTreeMap<ShardId, NodeId>,
@@ -111,6 +115,9 @@ enum Under {
     Commit(Vec<(ShardId, u64, Epoch)>),
     Read(Vec<(ShardId, ReadId, Epoch)>),
     Renew,
+    /// Sent while another ownership call was under way. It keeps the lease; the cluster it shows may
+    /// be older than what that other call changed, so it is not looked at.
+    RenewBeside,
     Take(Vec<Take>),
     Give(Vec<Give>),
 }
@@ -127,6 +134,8 @@ impl Host {
             calls: BTreeMap::new(),
             last_call: 0,
             owning: false,
+            renewing_beside: false,
+            renewed_by: CallId(0),
             committing: false,
             pending_takes: Vec::new(),
             giving: BTreeMap::new(),
@@ -229,7 +238,11 @@ impl Host {
 
     /// When `handle_tick` should be called next, in local time.
     pub fn next_tick(&self, local: Time) -> Time {
-        let mut next = self.ownership.next_renew(local);
+        // With two renewals under way only their answers let another one go.
+        let mut next = match self.owning && self.renewing_beside {
+            true => local.plus(NODE_RENEW),
+            false => self.ownership.next_renew(local),
+        };
         if let Some(now) = self.now(local) {
             for shard in self.shards.values() {
                 if let Some(at) = shard.next_tick() {

@@ -57,7 +57,7 @@ impl Options {
         let (worker_dies, worker_freezes, worker_fails) = (some(30), some(30), some(300));
         let calm = rng.per_mille(80);
         let quiet = |chance| if calm { 0 } else { chance };
-        Options {
+        let mut options = Options {
             nodes: 1 + rng.below(3) as u32,
             shards: 1 + rng.below(3) as u16,
             workers: 1 + rng.below(4) as usize,
@@ -98,6 +98,20 @@ impl Options {
             herd: if rng.per_mille(300) { 10 } else { 0 },
             fault_every: Span::from_millis(rng.range(200, 3_000)),
             client_every: Span::from_millis(rng.range(20, 150)),
+        };
+        if rng.per_mille(40) {
+            options.only_stalls(rng);
         }
+        options
+    }
+
+    /// A store that stalls, calls that are slow, answers that are lost, and nothing else: only there
+    /// can it be said for certain that no shard may change its owner.
+    fn only_stalls(&mut self, rng: &mut Rng) {
+        self.nodes = 2 + rng.below(2) as u32;
+        (self.stall, self.long_stall) = (300, true);
+        (self.kill, self.freeze, self.partition, self.outage) = (0, 0, 0, 0);
+        (self.wild_clock, self.read_only, self.tail_loss) = (0, 0, 0);
+        (self.unknown_before, self.unknown_after, self.refuse) = (0, 0, 0);
     }
 }

@@ -314,6 +314,8 @@ impl World {
                     per_second: rng.range(1, 30) as u32,
                 },
             },
+            permanent: None,
+            request_id: None,
         };
         let key = (rng.per_mille(options.keyed) && !poison)
             .then(|| KeyOf { key: Text::from(format!("k{}", rng.below(100_000))), body: 7 });

@@ -119,6 +119,8 @@ fn spec() -> Arc<Spec> {
         policy: Policy::default(),
         overlap: model::Overlap::default(),
         catch_up: model::CatchUp::default(),
+        permanent: None,
+        request_id: None,
     })
 }
 

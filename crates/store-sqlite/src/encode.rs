@@ -40,6 +40,8 @@ const PRIORITY: u8 = 18;
 const POLICY: u8 = 19;
 const OVERLAP: u8 = 20;
 const CATCH_UP: u8 = 21;
+const PERMANENT: u8 = 22;
+const REQUEST_ID: u8 = 23;
 
 pub(crate) fn encode(spec: &Spec) -> Res<Vec<u8>> {
     let mut out = Writer(Vec::with_capacity(160));
@@ -97,6 +99,10 @@ pub(crate) fn encode(spec: &Spec) -> Res<Vec<u8>> {
             out.number(per_second.into());
         }
     });
+    if let Some(codes) = &spec.permanent {
+        out.field(PERMANENT, |out| codes.iter().for_each(|code| out.number((*code).into())));
+    }
+    out.text(REQUEST_ID, spec.request_id.as_deref());
     Ok(out.0)
 }
 
@@ -142,6 +148,8 @@ pub(crate) fn decode(body: &[u8], payload: Bytes) -> Option<Spec> {
         policy: Policy::default(),
         overlap: Overlap::default(),
         catch_up: CatchUp::default(),
+        permanent: None,
+        request_id: None,
     };
     let mut input = Reader(rest);
     while !input.0.is_empty() {
@@ -186,6 +194,8 @@ pub(crate) fn decode(body: &[u8], payload: Bytes) -> Option<Spec> {
             }
             OVERLAP => spec.overlap = field.one_of(&OVERLAPS)?,
             CATCH_UP => spec.catch_up = field.catch_up()?,
+            PERMANENT => spec.permanent = Some(field.narrow_list()?.into()),
+            REQUEST_ID => spec.request_id = Some(field.text()?.into()),
             _ => {}
         }
     }
@@ -277,6 +287,15 @@ impl<'a> Reader<'a> {
 
     fn narrow<T: TryFrom<u64>>(&mut self) -> Option<T> {
         T::try_from(self.number()?).ok()
+    }
+
+    /// Numbers to the end of the field.
+    fn narrow_list<T: TryFrom<u64>>(&mut self) -> Option<Vec<T>> {
+        let mut list = Vec::new();
+        while !self.0.is_empty() {
+            list.push(self.narrow()?);
+        }
+        Some(list)
     }
 
     fn signed(&mut self) -> Option<i64> {

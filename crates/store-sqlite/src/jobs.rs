@@ -14,37 +14,46 @@ use model::{JobId, Spec, Time};
 use rusqlite::{Connection, params};
 use std::sync::{Arc, LazyLock};
 
+const JOB_KEY: [&str; 2] = ["shard", "id"];
+const JOB_VALUES: [&str; 21] = [
+    "rev",
+    "bucket",
+    "due",
+    "namespace",
+    "state",
+    "version",
+    "created",
+    "versioned",
+    "mark",
+    "next",
+    "fired",
+    "live",
+    "active",
+    "waiting",
+    "pause_since",
+    "pause_until",
+    "pause_reason",
+    "reruns",
+    "backfills",
+    "sweep",
+    "removing",
+];
+
 pub(crate) static JOBS: LazyLock<Table> = LazyLock::new(|| {
-    Table::new(&Shape {
-        name: "jobs",
-        key: &["shard", "id"],
-        values: &[
-            "rev",
-            "bucket",
-            "due",
-            "namespace",
-            "state",
-            "version",
-            "created",
-            "versioned",
-            "mark",
-            "next",
-            "fired",
-            "live",
-            "active",
-            "waiting",
-            "pause_since",
-            "pause_until",
-            "pause_reason",
-            "reruns",
-            "backfills",
-            "sweep",
-            "removing",
-        ],
-        kept: &[],
-        rev: true,
-    })
+    Table::new(&Shape { name: "jobs", key: &JOB_KEY, values: &JOB_VALUES, kept: &[], rev: true })
 });
+
+/// The columns that `read_job` reads, for a statement in which the table is called `name`.
+pub(crate) fn columns(name: &str) -> String {
+    let columns: Vec<String> =
+        JOB_KEY.iter().chain(&JOB_VALUES).map(|column| format!("{name}.{column}")).collect();
+    columns.join(", ")
+}
+
+/// A job, and the number of the first column behind its own.
+pub(crate) fn read_with_end(row: &rusqlite::Row<'_>) -> Res<(JobRow, usize)> {
+    Ok((read_job(row)?, JOB_KEY.len() + JOB_VALUES.len()))
+}
 
 pub(crate) static SPECS: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&Shape {

@@ -84,6 +84,8 @@ impl Bench {
             policy: Policy::default(),
             overlap: model::Overlap::default(),
             catch_up: model::CatchUp::default(),
+            permanent: None,
+            request_id: None,
         };
         Bench {
             store,

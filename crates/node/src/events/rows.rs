@@ -71,6 +71,13 @@ pub enum What {
     OperationOver {
         id: BacklogId,
     },
+    /// An operation over many runs.
+    Bulk {
+        id: Text,
+        done: u64,
+        total: Option<u64>,
+        over: bool,
+    },
     /// Something may have happened here that nobody can tell.
     Gap,
 }
@@ -115,6 +122,8 @@ impl What {
             What::Released { .. } => "hold.released",
             What::Operation { .. } => "operation.progress",
             What::OperationOver { .. } => "operation.over",
+            What::Bulk { over: false, .. } => "operation.progress",
+            What::Bulk { .. } => "operation.over",
             What::Gap => "gap",
         }
     }

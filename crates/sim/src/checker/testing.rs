@@ -45,6 +45,8 @@ pub fn one_off(queue: &str) -> Spec {
         policy: Policy::default(),
         overlap: Overlap::QueueOne,
         catch_up: Default::default(),
+        permanent: None,
+        request_id: None,
     }
 }
 

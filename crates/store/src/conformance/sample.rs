@@ -89,6 +89,8 @@ pub fn spec(payload: &[u8]) -> Arc<Spec> {
         policy: Policy::default(),
         overlap: Overlap::CancelRunning,
         catch_up: CatchUp::All { window: Span::from_secs(99), max: 12, per_second: 3 },
+        permanent: Some(Arc::from([400, 422])),
+        request_id: Some("req-1".into()),
     })
 }
 
