@@ -109,4 +109,8 @@ impl Search for ClockedMemory {
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
         self.now().prune(prune)
     }
+
+    fn used_bytes(&self) -> Result<u64, StoreError> {
+        self.now().used_bytes()
+    }
 }

@@ -191,8 +191,8 @@ impl Route {
 /// The router of these routes; each has its gate in front (`door::gate`).
 pub fn router(api: &Arc<Api>, routes: Vec<Route>) -> Router<Arc<Api>> {
     let mut router = Router::new();
-    for route in routes {
-        let gate = door::Gate::of(api.clone(), &route);
+    for (index, route) in routes.into_iter().enumerate() {
+        let gate = door::Gate::of(api.clone(), index, &route);
         let layer = axum::middleware::from_fn_with_state(Arc::new(gate), door::pass);
         router = router.route(route.path, route.handler.layer(layer));
     }

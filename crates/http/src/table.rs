@@ -7,7 +7,9 @@ use crate::route::Scope::{Admin, Open, Read, Submit, Worker};
 use crate::route::Twice::{Key, Named, Reads, Refused, Same};
 use crate::route::{Param, Route, delete, get, patch, post, put};
 use crate::{about, backfill, batch, dead, events, explain, hold, job_patch, job_put, job_read};
-use crate::{job_verbs, jobs, lists, occurrences, openapi, operations, preview, queues, run_read};
+use crate::{
+    job_verbs, jobs, lists, metrics, occurrences, openapi, operations, preview, queues, run_read,
+};
 use crate::{run_verbs, stats, work};
 use wire::answer as a;
 
@@ -225,6 +227,9 @@ pub fn table() -> Vec<Route> {
         get("/readyz", about::readyz)
             .says("Does every shard answer?", Open, Reads)
             .answers::<a::Health>(200),
+        get("/metrics", metrics::show)
+            .says("What is counted, for Prometheus.", Read, Reads)
+            .answers_text("text/plain; version=0.0.4; charset=utf-8"),
         get("/openapi.json", openapi::serve)
             .says("This document.", Open, Reads)
             .answers_text("application/json"),

@@ -3,7 +3,7 @@
 use crate::clock::BootClock;
 use crate::handle::Shared;
 use crate::lanes::{Lane, Which, lane_of};
-use crate::limits::{CALL_WAIT, INPUT_SLICE, TICK_MAX};
+use crate::limits::{CALL_WAIT, INPUT_SLICE, LOOK_EVERY, TICK_MAX};
 use crate::seen::Seen;
 use model::id::SHARDS;
 use model::{ShardId, Span, Time};
@@ -59,6 +59,8 @@ pub struct Driver {
     pub undone: BTreeSet<CommandId>,
     /// Nobody else can hold this store, so shards are taken as fast as the store answers.
     pub exclusive: bool,
+    /// When the queues were last counted for the metrics.
+    pub looked: Time,
 }
 
 impl Driver {
@@ -71,7 +73,7 @@ impl Driver {
             let first = match self.input.recv_timeout(Duration::from_micros(pause).min(TICK_MAX)) {
                 Ok(input) => input,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.host.handle_tick(BootClock.local());
+                    self.tick(BootClock.local());
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -91,9 +93,19 @@ impl Driver {
             // Under load the timeout above never comes, and time passes all the same.
             let local = BootClock.local();
             if self.host.next_tick(local) <= local.plus(Span::from_millis(1)) {
-                self.host.handle_tick(local);
+                self.tick(local);
             }
         }
+    }
+
+    fn tick(&mut self, local: Time) {
+        self.host.handle_tick(local);
+        let metrics = &self.shared.metrics;
+        if local.since(self.looked) > LOOK_EVERY {
+            self.looked = local;
+            metrics.look(&self.host);
+        }
+        metrics.tick.observe(BootClock.local().since(local));
     }
 
     fn handle(&mut self, input: Input) {
@@ -125,6 +137,7 @@ impl Driver {
                 }
                 if which == Which::Commit {
                     self.shared.events.answered(id, &answer);
+                    self.shared.metrics.answered(id, &answer);
                 }
                 let good = matches!(answer, StoreAnswer::Renew(_) | StoreAnswer::Take(_));
                 self.host.handle_store(local, id, answer);
@@ -160,6 +173,7 @@ impl Driver {
                     self.host.handle_bounce(BootClock.local(), &message);
                 }
                 HostOutput::Shard(shard, Output::Reply(id, answer)) => {
+                    self.note_starts(&answer);
                     if self.undone.remove(&id) {
                         self.hand_back(shard, answer);
                     } else if let Some(waiter) = self.callers.remove(&id)
@@ -171,7 +185,10 @@ impl Driver {
                 HostOutput::Shard(_, Output::Stop(run, token)) => {
                     self.shared.stops.stop(run, token);
                 }
-                HostOutput::Shard(shard, Output::Event(event)) => tell(shard, event),
+                HostOutput::Shard(shard, Output::Event(event)) => {
+                    self.shared.metrics.event(&event);
+                    tell(shard, event);
+                }
             }
         }
         let local = BootClock.local();
@@ -180,6 +197,7 @@ impl Driver {
         }
         let live = self.host.shards().filter(|shard| shard.is_live()).count();
         let all = live == usize::from(SHARDS);
+        self.shared.metrics.shards_live.store(live as u64, Ordering::Relaxed);
         self.live.send_if_modified(|was| std::mem::replace(was, all) != all);
     }
 
@@ -191,6 +209,15 @@ impl Driver {
         let id = self.next_id();
         self.undone.insert(id);
         self.host.handle_command(local, id, shard, Command::Claim(claim), CALL_WAIT);
+    }
+
+    /// How late the first attempts are that leave with this answer.
+    fn note_starts(&self, answer: &Answer) {
+        let Answer::Claimed(leases) = answer else { return };
+        let Some(now) = self.host.now(BootClock.local()) else { return };
+        for leased in leases.iter().filter(|leased| leased.attempt == 1) {
+            self.shared.metrics.fire_skew.observe(now.since(leased.due));
+        }
     }
 
     fn next_id(&self) -> CommandId {
@@ -214,6 +241,7 @@ impl Driver {
         if let StoreCall::Commit(commits) = &call {
             self.seen.commits(commits);
             self.shared.events.sent(id, commits);
+            self.shared.metrics.sent(id, commits);
         }
         match lane_of(&call) {
             Which::Commit => self.commit.send(id, call),
@@ -231,7 +259,17 @@ fn tell(shard: ShardId, event: Event) {
         Event::Quarantined => "work that cannot be stored was set aside",
         Event::LostTail => "the store lost what it had acknowledged",
         Event::RoomShort => "the store has no room",
+        Event::ClockRanWild => "the clock ran ahead of the store's; it is not trusted",
+        Event::UnknownLost => "a commit without an answer was not applied; decided again",
+        Event::TookOver | Event::TookOverRunning => {
+            tracing::info!(shard = shard.0, event = ?event, "taken over");
+            return;
+        }
+        Event::Gave => {
+            tracing::warn!(shard = shard.0, "given to another node");
+            return;
+        }
         _ => return,
     };
-    eprintln!("duly: shard {}: {what}", shard.0);
+    tracing::warn!(shard = shard.0, event = ?event, "{what}");
 }

@@ -4,6 +4,7 @@ use crate::clock::BootClock;
 use crate::driver::Input;
 use crate::events::Events;
 use crate::limits::{ATTEMPTS_SHOWN, CALL_WAIT};
+use crate::metrics::Metrics;
 use crate::stops::{Stopped, Stops};
 use model::read::{Page, Read};
 use model::row::HistoryRow;
@@ -26,6 +27,7 @@ pub struct Shared {
     /// The last number given to a command or a request.
     pub last: AtomicU64,
     pub stops: Arc<Stops>,
+    pub metrics: Metrics,
     pub events: Arc<Events>,
     /// Somebody asked for a bulk operation.
     pub bulk: Notify,
@@ -173,6 +175,10 @@ impl NodeHandle {
     /// What happens from now on, and what just happened.
     pub fn events(&self) -> &Arc<Events> {
         &self.shared.events
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
     }
 
     pub fn stopped(&self, run: RunId, token: Token) -> Stopped {

@@ -3,7 +3,9 @@
 //! `PAGES_MAX` pages and the reads of the commands in its inboxes).
 
 use crate::calls::carry;
+use crate::clock::BootClock;
 use crate::driver::Input;
+use crate::handle::Shared;
 use shard::{CallId, StoreCall};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,11 +36,23 @@ pub struct Lane {
 }
 
 impl Lane {
-    pub fn start(which: Which, store: Arc<dyn Store>, input: SyncSender<Input>) -> Lane {
+    pub fn start(
+        which: Which,
+        store: Arc<dyn Store>,
+        input: SyncSender<Input>,
+        shared: Arc<Shared>,
+    ) -> Lane {
         let (thread, calls) = sync_channel::<(CallId, StoreCall)>(1);
         crate::tasks::thread(&format!("lane-{which:?}").to_lowercase(), move || {
             while let Ok((id, call)) = calls.recv() {
+                let began = BootClock.local();
                 let answer = carry(store.as_ref(), &call);
+                let took = BootClock.local().since(began);
+                match which {
+                    Which::Commit => shared.metrics.commit.observe(took),
+                    Which::Read => shared.metrics.read.observe(took),
+                    Which::Own => {}
+                }
                 if input.send(Input::Store { which, id, answer }).is_err() {
                     return; // The driver has ended.
                 }

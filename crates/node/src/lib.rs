@@ -25,6 +25,7 @@ pub mod events;
 mod handle;
 mod lanes;
 pub mod limits;
+pub mod metrics;
 pub mod names;
 pub mod namespaces;
 pub mod queues;

@@ -30,6 +30,10 @@ pub const EVENTS_KEPT: usize = 65_536;
 pub const JOBS_KNOWN_MAX: usize = 200_000;
 /// Requests that wait for the end of a run.
 pub const WAITS_MAX: usize = 4_096;
+/// Queues that metrics name; a label per queue of a large installation would drown whoever scrapes.
+pub const QUEUES_SHOWN: usize = 100;
+/// How often the queues are counted for the metrics.
+pub const LOOK_EVERY: Span = Span::from_secs(2);
 /// Namespaces remembered, and entries of them read at once.
 pub const NAMESPACES_KNOWN: usize = 10_000;
 /// A namespace that others make at the same time is looked for so often.
@@ -38,7 +42,7 @@ pub const NAMESPACE_TRIES: usize = 20;
 /// a second, in transactions of a few milliseconds.
 pub const PRUNE_SLICE: usize = 500;
 pub const PRUNE_PAUSE: Duration = Duration::from_millis(50);
-/// From the end of a pass to the beginning of the next.
+/// From the end of a pass to the beginning of the next, at most.
 pub const PRUNE_AGAIN: Duration = Duration::from_secs(600);
 /// Queues that are known to have been used.
 pub const QUEUES_KNOWN: usize = 100_000;

@@ -13,7 +13,7 @@ use crate::limits::{CALLS_MAX, INPUT_MAX, READS_MAX, SETTLES_MAX};
 use crate::seen::{Seen, SeenQueue};
 use crate::{random, tasks};
 use model::cluster::Renew;
-use model::{NodeId, Span};
+use model::{NodeId, Span, Time};
 use shard::limits::NODE_TTL;
 use shard::{Host, Planted};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ impl Node {
         let (live, is_live) = watch::channel(false);
         let shared = Arc::new(Shared::default());
         shared.last.store(random::bits() >> 8, Ordering::Relaxed);
-        let lane = |which| Lane::start(which, store.clone(), input.clone());
+        let lane = |which| Lane::start(which, store.clone(), input.clone(), shared.clone());
         let driver = Driver {
             host: Host::new(id, Planted(None)),
             input: inputs,
@@ -64,6 +64,7 @@ impl Node {
             callers: BTreeMap::new(),
             undone: BTreeSet::new(),
             exclusive: options.exclusive,
+            looked: Time::MIN,
         };
         tasks::thread("driver", move || driver.run());
         let handle = NodeHandle {

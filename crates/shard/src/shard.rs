@@ -229,6 +229,11 @@ impl Shard {
         self.flows.resident() + self.timer.len() + self.leases.len()
     }
 
+    /// What waits for a claimer, flow by flow (`Flows::waiting`): for those who watch.
+    pub fn waiting(&self) -> impl Iterator<Item = (&model::FlowKey, usize, bool, Option<Time>)> {
+        self.flows.waiting()
+    }
+
     /// Did the last pass stop before everything that could be decided was?
     fn has_work_left(&self) -> bool {
         let waiting = !self.again.is_empty() || !self.inbox.is_empty();

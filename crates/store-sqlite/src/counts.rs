@@ -90,3 +90,11 @@ pub(crate) fn prune(conn: &Connection, prune: &Prune) -> Res<Pruned> {
     }
     Ok(Pruned { removed, next: next.filter(|_| rows.len() == prune.limit) })
 }
+
+/// Pages that hold something. The file itself does not shrink: what is removed makes room inside.
+pub(crate) fn used_bytes(conn: &Connection) -> Res<u64> {
+    let number =
+        |name: &str| -> Res<i64> { Ok(conn.pragma_query_value(None, name, |row| row.get(0))?) };
+    let pages = number("page_count")?.saturating_sub(number("freelist_count")?);
+    Ok(u64::try_from(pages.saturating_mul(number("page_size")?)).unwrap_or(0))
+}

@@ -343,4 +343,8 @@ impl Search for SqliteStore {
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
         self.writing(|conn, _| counts::prune(conn, prune))
     }
+
+    fn used_bytes(&self) -> Result<u64, StoreError> {
+        self.searching(|conn, _| counts::used_bytes(conn))
+    }
 }

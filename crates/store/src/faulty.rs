@@ -221,6 +221,10 @@ impl<S: Search> Search for FaultyStore<S> {
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
         self.inner.prune(prune)
     }
+
+    fn used_bytes(&self) -> Result<u64, StoreError> {
+        self.inner.used_bytes()
+    }
 }
 
 impl<S: fmt::Debug> fmt::Debug for FaultyStore<S> {

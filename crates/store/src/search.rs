@@ -44,6 +44,8 @@ pub trait Search: Send + Sync {
     ) -> Result<QueueCounts, StoreError>;
     /// Removes old history, a slice at a time: the caller goes on at `next` until there is none.
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError>;
+    /// Bytes that all of it takes, without room that is free inside.
+    fn used_bytes(&self) -> Result<u64, StoreError>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

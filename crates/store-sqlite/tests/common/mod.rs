@@ -129,4 +129,8 @@ impl Search for Moved {
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
         self.store.prune(prune)
     }
+
+    fn used_bytes(&self) -> Result<u64, StoreError> {
+        self.store.used_bytes()
+    }
 }

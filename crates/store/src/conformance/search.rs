@@ -409,3 +409,20 @@ pub fn old_history_is_removed_in_slices(store: &dyn TestStore) {
     assert_eq!(prune(1_000, 1_000), 11);
     assert!(left(store).is_empty());
 }
+
+pub fn what_is_removed_takes_no_bytes(store: &dyn TestStore) {
+    let mut desk = Desk::open(store, 3);
+    let before = store.used_bytes().expect("the store answers");
+    let rows = (0..2_000).map(|n| {
+        let id = RunId::new(job_id(desk.shard, n), Cause::OneOff);
+        add(end(id, 1, n as i64, Status::Succeeded, RunState::Succeeded))
+    });
+    let rows = rows.collect();
+    desk.commit(rows);
+    let full = store.used_bytes().expect("the store answers");
+    assert!(full > before, "{full} after 2,000 rows, {before} before");
+    let prune = Prune { before: at(9_999), failures_before: at(0), after: 0, limit: 5_000 };
+    assert_eq!(store.prune(&prune).map(|pruned| pruned.removed), Ok(2_000));
+    let after = store.used_bytes().expect("the store answers");
+    assert!(after < full, "{after} of {full} are left");
+}

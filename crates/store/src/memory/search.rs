@@ -182,6 +182,14 @@ impl Search for MemoryStore {
         let next = (old.len() == prune.limit).then_some(0);
         Ok(Pruned { removed: old.len(), next })
     }
+
+    fn used_bytes(&self) -> Result<u64, StoreError> {
+        // Good enough for something that nobody keeps: rows, not bytes on a disk.
+        const ROW: u64 = 256;
+        let state = self.state();
+        let rows = state.data.history().count() + state.data.live_runs().count();
+        Ok(rows as u64 * ROW)
+    }
 }
 
 fn nominal(run: &RunFound) -> Time {
