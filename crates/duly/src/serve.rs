@@ -134,6 +134,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         tracing::warn!("keys and payloads travel in the clear; give --tls-cert and --tls-key");
     }
     let handle = node.handle();
+    tasks.start(node::bulk::work(handle.clone()));
     let work = async {
         handle.ready().await;
         greet(args, listen, keys.len());
@@ -146,6 +147,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     }
     say("stopping: attempts under way have 25 s; a second signal ends at once");
     crash::point("drain");
+    handle.events().close();
     tokio::select! {
         () = async { tokio::join!(server.stop(), executor.drain(GRACE)); } => {}
         () = told(&mut terminate, &mut interrupt) => say("stopped at once"),

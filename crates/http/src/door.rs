@@ -125,8 +125,10 @@ const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    // Lists of jobs may come line by line.
-    ["application/json", "application/x-ndjson"].iter().any(|json| kind.eq_ignore_ascii_case(json))
+    // Lists of jobs may come line by line, and a patch may say what kind of patch it is.
+    ["application/json", "application/x-ndjson", "application/merge-patch+json"]
+        .iter()
+        .any(|json| kind.eq_ignore_ascii_case(json))
 }
 
 /// What stands in front of one route.

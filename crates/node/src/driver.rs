@@ -116,8 +116,10 @@ impl Driver {
             Input::Store { which, id, answer } => {
                 if let StoreAnswer::Read(pages) = &answer {
                     self.seen.pages(pages);
+                    self.shared.events.pages(pages);
                 }
                 if which == Which::Commit {
+                    self.shared.events.answered(id, &answer);
                     self.shared.metrics.answered(id, &answer);
                 }
                 let good = matches!(answer, StoreAnswer::Renew(_) | StoreAnswer::Take(_));
@@ -198,6 +200,7 @@ impl Driver {
     fn send(&mut self, id: CallId, call: StoreCall) {
         if let StoreCall::Commit(commits) = &call {
             self.seen.commits(commits);
+            self.shared.events.sent(id, commits);
             self.shared.metrics.sent(id, commits);
         }
         match lane_of(&call) {
