@@ -4,37 +4,43 @@ use crate::jobs::{body_hash, key_header, optional_text};
 use crate::limits::{PAYLOAD_MAX, REASON_MAX};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::run_read::name;
-use crate::{Api, Shared};
+use crate::tenant::Tenant;
+use crate::{Api, Shared, find};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use hyper::{HeaderMap, StatusCode};
 use model::row::Made;
-use model::{JobId, Text, Time};
+use model::{JobId, Namespace, Text, Time};
 use serde_json::json;
 use shard::command::{Answer, Command, KeyOf};
 use wire::{Faults, Object};
 
-pub fn job_id(text: &str) -> Result<JobId, Refusal> {
-    JobId::parse(text).ok_or_else(|| Refusal::not_found("job"))
+pub async fn cancel(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(job): Path<String>,
+) -> Answered {
+    done(&api, namespace, &job, "cancelled", Command::CancelJob).await
 }
 
-pub async fn cancel(State(api): Shared, Path(job): Path<String>) -> Answered {
-    done(&api, &job, "cancelled", Command::CancelJob).await
-}
-
-pub async fn resume(State(api): Shared, Path(job): Path<String>) -> Answered {
-    done(&api, &job, "active", Command::Resume).await
+pub async fn resume(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(job): Path<String>,
+) -> Answered {
+    done(&api, namespace, &job, "active", Command::Resume).await
 }
 
 async fn done(
     api: &Api,
+    namespace: Namespace,
     job: &str,
     status: &str,
     command: impl FnOnce(JobId) -> Command,
 ) -> Answered {
-    let id = job_id(job)?;
+    let id = find::own_job(api, namespace, job).await?;
     answer(api.node.call(id.shard(), command(id)).await, id, status)
 }
 
@@ -57,15 +63,42 @@ fn answer(answer: Answer, id: JobId, status: &str) -> Answered {
     Ok(Json(body).into_response())
 }
 
-pub async fn pause(State(api): Shared, Path(job): Path<String>, body: Bytes) -> Answered {
-    let id = job_id(&job)?;
-    let mut faults = Faults::default();
-    let (mut reason, mut until) = (None, None);
-    if let Some(mut object) = Object::read(optional_text(&body)?, "", &mut faults) {
-        reason = object.short("reason", REASON_MAX, &mut faults);
-        until = object.time("until", &mut faults).map(Time::from_micros);
-        object.finish(&mut faults);
+fn read_pause(text: &str, faults: &mut Faults) -> (Option<String>, Option<Time>) {
+    let Some(mut object) = Object::read(text, "", faults) else { return (None, None) };
+    let reason = object.short("reason", REASON_MAX, faults);
+    let until = object.time("until", faults).map(Time::from_micros);
+    object.finish(faults);
+    (reason, until)
+}
+
+pub fn read_pause_only(text: &str, faults: &mut Faults) {
+    read_pause(text, faults);
+}
+
+/// The body of trigger and replay.
+pub fn read_payload(text: &str, faults: &mut Faults) -> Option<model::Bytes> {
+    let mut object = Object::read(text, "", faults)?;
+    let payload = object.raw("payload").map(|raw| model::Bytes::from(raw.get().as_bytes()));
+    object.finish(faults);
+    if payload.as_ref().is_some_and(|payload| payload.len() > PAYLOAD_MAX) {
+        faults.add("/payload", "a payload has at most 256 KiB");
     }
+    payload
+}
+
+pub fn read_payload_only(text: &str, faults: &mut Faults) {
+    read_payload(text, faults);
+}
+
+pub async fn pause(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(job): Path<String>,
+    body: Bytes,
+) -> Answered {
+    let id = find::own_job(&api, namespace, &job).await?;
+    let mut faults = Faults::default();
+    let (reason, until) = read_pause(optional_text(&body)?, &mut faults);
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
@@ -76,21 +109,15 @@ pub async fn pause(State(api): Shared, Path(job): Path<String>, body: Bytes) -> 
 
 pub async fn trigger(
     State(api): Shared,
+    Tenant(namespace): Tenant,
     Path(job): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
-    let id = job_id(&job)?;
+    let id = find::own_job(&api, namespace, &job).await?;
     let text = optional_text(&body)?;
     let mut faults = Faults::default();
-    let mut payload = None;
-    if let Some(mut object) = Object::read(text, "", &mut faults) {
-        payload = object.raw("payload").map(|raw| model::Bytes::from(raw.get().as_bytes()));
-        object.finish(&mut faults);
-    }
-    if payload.as_ref().is_some_and(|payload| payload.len() > PAYLOAD_MAX) {
-        faults.add("/payload", "a payload has at most 256 KiB");
-    }
+    let payload = read_payload(text, &mut faults);
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }

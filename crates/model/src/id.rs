@@ -41,8 +41,8 @@ impl Slot {
     }
 }
 
-/// A tenant: text outside, a number inside, first in every key.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// A tenant: text outside, a number inside, first in every key. 0 is `default`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Namespace(pub u32);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,6 +72,11 @@ impl JobId {
 
     pub const fn shard(self) -> ShardId {
         self.slot().shard()
+    }
+
+    /// When it was minted, to the millisecond.
+    pub const fn minted(self) -> Time {
+        Time::from_millis((self.hi >> 16) as i64)
     }
 
     pub fn to_bytes(self) -> [u8; 16] {

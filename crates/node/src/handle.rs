@@ -2,18 +2,23 @@
 
 use crate::clock::BootClock;
 use crate::driver::Input;
-use crate::finished::Finished;
-use crate::limits::CALL_WAIT;
-use crate::start::Search;
+use crate::events::Events;
+use crate::limits::{ATTEMPTS_SHOWN, CALL_WAIT};
+use crate::metrics::Metrics;
 use crate::stops::{Stopped, Stops};
 use model::read::{Page, Read};
-use model::{NodeId, RunId, ShardId, Span, Spec, Time, Token};
+use model::row::HistoryRow;
+use model::{JobId, Namespace, NodeId, RunId, ShardId, Span, Spec, Text, Time, Token};
+use shard::Counts;
 use shard::command::{Answer, Command, CommandId, Refused};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use store::{Store, StoreError};
-use tokio::sync::{Semaphore, oneshot, watch};
+use store::catalog::{Changed, Entry, EntryChange, List, Place};
+use store::search::{FindJobs, FindRuns, Found, JobFound, QueueCounts, RunFound};
+use store::{Backend, StoreError};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
 /// What driver and callers share.
 #[derive(Debug, Default)]
@@ -23,12 +28,17 @@ pub struct Shared {
     /// The last number given to a command or a request.
     pub last: AtomicU64,
     pub stops: Arc<Stops>,
-    finished: Mutex<Finished>,
+    pub metrics: Metrics,
+    pub events: Arc<Events>,
+    /// Somebody asked for a bulk operation.
+    pub bulk: Notify,
+    queues: Mutex<BTreeSet<(Namespace, Text)>>,
 }
 
 impl Shared {
-    pub fn finished(&self) -> MutexGuard<'_, Finished> {
-        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Queues that are known to have been used.
+    pub fn queues(&self) -> MutexGuard<'_, BTreeSet<(Namespace, Text)>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -37,8 +47,7 @@ pub struct NodeHandle {
     pub(crate) node: NodeId,
     pub(crate) input: SyncSender<Input>,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) search: Option<Search>,
+    pub(crate) store: Arc<dyn Backend>,
     pub(crate) calls: Arc<Semaphore>,
     pub(crate) settles: Arc<Semaphore>,
     pub(crate) reads: Arc<Semaphore>,
@@ -105,7 +114,7 @@ impl NodeHandle {
 
     async fn blocking<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+        ask: impl FnOnce(&dyn Backend) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Reading> {
         let _permit = self.reads.acquire().await.map_err(|_| Reading)?;
         let store = self.store.clone();
@@ -113,18 +122,73 @@ impl NodeHandle {
         answer.map_err(|_| Reading)?.map_err(|_| Reading)
     }
 
-    /// Tokens of the attempts of a run: from the history if the store can search it, else of those
-    /// that ended in this process's life.
-    pub async fn attempts_of(&self, run: RunId) -> Result<Vec<Token>, Reading> {
-        match self.search.clone() {
-            Some(search) => self.blocking(move |_| search(run)).await,
-            None => Ok(self.shared.finished().tokens(run)),
+    /// What was tried for a run, first one first.
+    pub async fn attempts_of(&self, run: RunId) -> Result<Vec<HistoryRow>, Reading> {
+        self.blocking(move |store| store.attempts(run, ATTEMPTS_SHOWN)).await
+    }
+
+    pub async fn find_jobs(&self, find: FindJobs) -> Result<Found<JobFound>, Reading> {
+        self.blocking(move |store| store.find_jobs(&find)).await
+    }
+
+    pub async fn find_runs(&self, find: FindRuns) -> Result<Found<RunFound>, Reading> {
+        self.blocking(move |store| store.find_runs(&find)).await
+    }
+
+    /// What became of a job's instants in `[from, until]`.
+    pub async fn verdicts(
+        &self,
+        job: JobId,
+        (from, until): (Time, Time),
+        limit: usize,
+    ) -> Result<Vec<HistoryRow>, Reading> {
+        self.blocking(move |store| store.verdicts(job, from, until, limit)).await
+    }
+
+    pub async fn queue_counts(
+        &self,
+        namespace: Namespace,
+        queue: Text,
+        soon: Span,
+    ) -> Result<QueueCounts, Reading> {
+        self.blocking(move |store| store.queue_counts(namespace, &queue, soon)).await
+    }
+
+    pub async fn entry(&self, place: Place) -> Result<Option<Entry>, Reading> {
+        let entries = self.blocking(move |store| store.entries(&[place])).await?;
+        Ok(entries.into_iter().next().flatten())
+    }
+
+    pub async fn list_entries(&self, list: List) -> Result<Vec<Entry>, Reading> {
+        self.blocking(move |store| store.list_entries(&list)).await
+    }
+
+    /// Durable when it answers. `Err` says that it may or may not have been made: look again.
+    pub async fn change_entries(&self, changes: Vec<EntryChange>) -> Result<Changed, Reading> {
+        self.blocking(move |store| store.change_entries(&changes)).await
+    }
+
+    /// What is in memory, by shard; empty while the driver is too busy to say.
+    pub async fn counts(&self) -> Vec<(ShardId, Counts)> {
+        let (reply, heard) = oneshot::channel();
+        if self.input.try_send(Input::Count(reply)).is_err() {
+            return Vec::new();
         }
+        heard.await.unwrap_or_default()
     }
 
     /// A number for a claim that no other request of this process has.
     pub fn request(&self) -> u64 {
         self.shared.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What happens from now on, and what just happened.
+    pub fn events(&self) -> &Arc<Events> {
+        &self.shared.events
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
     }
 
     pub fn stopped(&self, run: RunId, token: Token) -> Stopped {

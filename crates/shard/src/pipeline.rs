@@ -209,6 +209,12 @@ impl Shard {
     /// now and then, and only when nothing overdue is left to decide: the next owner would not
     /// look for it.
     fn floor(&mut self, now: Time) -> Option<Time> {
+        if let Some(floor) = self.floor_ahead.take() {
+            // What this commit adds may be due before it, and the next owner would never find it.
+            // It is never raised here: what is overdue may not have been decided.
+            self.floor_written = now;
+            return Some(floor.min(now.minus(crate::limits::HORIZON)));
+        }
         if now.since(self.floor_written) < FLOOR_EVERY || !self.loader.is_caught_up(now) {
             return None;
         }
@@ -333,6 +339,14 @@ impl Shard {
     /// The store is another one than before, or lost what it had acknowledged.
     pub fn handle_lost_tail(&mut self) {
         self.pipeline.broken = Some(Broken::LostTail);
+    }
+
+    /// The store's clock was set: what memory keeps by instants (leases, claims that wait) was kept by
+    /// another time, so it is loaded again, as after a commit without an answer.
+    pub fn handle_clock_step(&mut self) {
+        if self.pipeline.broken.is_none() {
+            self.pipeline.broken = Some(Broken::Unknown);
+        }
     }
 
     /// Stops deciding; what is on its way is finished. Then the shard can be given away.

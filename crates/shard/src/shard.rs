@@ -120,6 +120,8 @@ pub struct Shard {
     /// Until when this node's own lease can be trusted.
     pub(crate) trusted_until: Time,
     pub(crate) floor_written: Time,
+    /// The floor, if it was written by a clock that has been set back since; or that runs wild now.
+    pub(crate) floor_ahead: Option<Time>,
 }
 
 impl Shard {
@@ -172,6 +174,7 @@ impl Shard {
             outputs: VecDeque::new(),
             trusted_until: now,
             floor_written: now,
+            floor_ahead: None,
         };
         shard.begin_load(taken, alive, now);
         shard
@@ -256,6 +259,11 @@ impl Shard {
     /// Runs and other things held in memory: what the limits bound.
     pub fn resident(&self) -> usize {
         self.flows.resident() + self.timer.len() + self.leases.len()
+    }
+
+    /// What waits for a claimer, flow by flow (`Flows::waiting`): for those who watch.
+    pub fn waiting(&self) -> impl Iterator<Item = (&model::FlowKey, usize, bool, Option<Time>)> {
+        self.flows.waiting()
     }
 
     /// Did the last pass stop before everything that could be decided was?

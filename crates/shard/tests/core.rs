@@ -6,6 +6,8 @@
 
 mod support;
 
+#[path = "core/clock.rs"]
+mod clock;
 #[path = "core/clocks.rs"]
 mod clocks;
 #[path = "core/fairness.rs"]

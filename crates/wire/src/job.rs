@@ -8,16 +8,21 @@ const SHORT_MAX: usize = 128;
 const KEY_MAX: usize = 255;
 const URL_MAX: usize = 2_048;
 const PAIRS_MAX: usize = 32;
+const CODES_MAX: usize = 100;
 const EXPRESSION_MAX: usize = 1_024;
 
 #[derive(Debug, Default)]
 pub struct JobRequest {
+    pub name: Option<String>,
     pub owner: Option<String>,
     pub tags: Vec<(String, String)>,
     pub schedule: ScheduleRequest,
     pub target: Option<TargetRequest>,
     /// JSON exactly as it was written.
     pub payload: Option<String>,
+    /// Bytes of any kind, instead of `payload`, and what they are.
+    pub payload_base64: Option<String>,
+    pub content_type: Option<String>,
     pub queue: Option<String>,
     pub priority: Option<u64>,
     pub group: Option<String>,
@@ -26,6 +31,8 @@ pub struct JobRequest {
     pub initial: Option<i64>,
     pub factor: Option<u64>,
     pub cap: Option<i64>,
+    /// Answers that are not retried.
+    pub permanent: Option<Vec<u16>>,
     pub timeout: Option<i64>,
     pub overlap: Option<&'static str>,
     pub catch_up: Option<CatchUpRequest>,
@@ -72,7 +79,7 @@ impl JobRequest {
     pub fn read(text: &str, pointer: &str, faults: &mut Faults) -> JobRequest {
         let mut job = JobRequest::default();
         let Some(mut object) = Object::read(text, pointer, faults) else { return job };
-        object.later("name", faults);
+        job.name = read_name(&mut object, faults);
         job.owner = object.short("owner", KEY_MAX, faults);
         job.tags = object.pairs("tags", PAIRS_MAX, faults);
         if let Some(schedule) = object.object("schedule", faults) {
@@ -80,15 +87,15 @@ impl JobRequest {
         }
         let target_at = object.at("target");
         match object.object("target", faults) {
-            Some(target) => job.target = read_target(target, &target_at, faults),
+            Some(target) => job.target = read_target(target, faults),
             None if faults.list.iter().all(|fault| fault.pointer != target_at) => {
                 faults.add(target_at, "a target is missing: {\"http\":{…}} or {\"worker\":{…}}");
             }
             None => {}
         }
         job.payload = object.raw("payload").map(|raw| raw.get().to_string());
-        object.later("payload_base64", faults);
-        object.later("content_type", faults);
+        job.payload_base64 = object.text("payload_base64", faults);
+        job.content_type = object.short("content_type", KEY_MAX, faults);
         job.queue = object.short("queue", SHORT_MAX, faults);
         job.priority = object.number("priority", 0..=9, faults);
         job.group = object.short("group", SHORT_MAX, faults);
@@ -98,7 +105,7 @@ impl JobRequest {
             job.initial = retry.span("initial", faults);
             job.factor = retry.number("factor", 1..=100, faults);
             job.cap = retry.span("cap", faults);
-            retry.later("permanent", faults);
+            job.permanent = read_codes(&mut retry, faults);
             retry.finish(faults);
         }
         job.timeout = object.span("timeout", faults);
@@ -123,20 +130,51 @@ impl JobRequest {
     }
 }
 
+/// A name stands in addresses beside ids, so it never looks like one.
+pub fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    bytes.next().is_some_and(plain)
+        && text.len() <= SHORT_MAX
+        && !text.starts_with("job_")
+        && bytes.all(|byte| plain(byte) || matches!(byte, b'.' | b'_' | b'-'))
+}
+
+fn read_name(object: &mut Object<'_>, faults: &mut Faults) -> Option<String> {
+    let name = object.short("name", SHORT_MAX, faults)?;
+    if !is_name(&name) {
+        let message = "a name has 1 to 128 of a-z, 0-9, dot, _ and -, begins with a letter or a \
+                       digit, and not with job_";
+        faults.add(object.at("name"), message);
+        return None;
+    }
+    Some(name)
+}
+
+fn read_codes(retry: &mut Object<'_>, faults: &mut Faults) -> Option<Vec<u16>> {
+    let at = retry.at("permanent");
+    let list = retry.list("permanent", CODES_MAX, faults)?;
+    let codes: Option<Vec<u16>> = list
+        .iter()
+        .map(|raw| serde_json::from_str(raw.get()).ok().filter(|code| (300..=599).contains(code)))
+        .collect();
+    if codes.is_none() {
+        faults.add(at, "status codes from 300 to 599 are expected here, such as [400, 422]");
+    }
+    codes
+}
+
 impl ScheduleRequest {
     pub fn read(mut object: Object<'_>, faults: &mut Faults) -> ScheduleRequest {
-        let here = object.at("");
-        let given = object.names().filter(|n| ["at", "delay", "every", "cron"].contains(n)).count();
-        let at = object.time("at", faults).map(WhenRequest::At);
-        let delay = object.span("delay", faults).map(WhenRequest::Delay);
-        let every = object.span("every", faults).map(WhenRequest::Every);
-        let cron = object.short("cron", EXPRESSION_MAX, faults).map(WhenRequest::Cron);
-        if given != 1 {
-            let here = here.trim_end_matches('/').to_string();
-            faults.add(here, "exactly one of at, delay, every, cron is expected here");
-        }
+        let when = match object.one_of(&["at", "delay", "every", "cron"], faults) {
+            Some("at") => object.time("at", faults).map(WhenRequest::At),
+            Some("delay") => object.span("delay", faults).map(WhenRequest::Delay),
+            Some("every") => object.span("every", faults).map(WhenRequest::Every),
+            Some(_) => object.short("cron", EXPRESSION_MAX, faults).map(WhenRequest::Cron),
+            None => None,
+        };
         let mut schedule = ScheduleRequest {
-            when: at.or(delay).or(every).or(cron).unwrap_or_default(),
+            when: when.unwrap_or_default(),
             timezone: object.short("timezone", SHORT_MAX, faults),
             jitter: object.span("jitter", faults),
             start_at: object.time("start_at", faults),
@@ -154,38 +192,37 @@ impl ScheduleRequest {
     }
 }
 
-fn read_target(mut object: Object<'_>, at: &str, faults: &mut Faults) -> Option<TargetRequest> {
-    let http = object.object("http", faults);
-    let worker = object.object("worker", faults);
+fn read_target(mut object: Object<'_>, faults: &mut Faults) -> Option<TargetRequest> {
     object.later("publish", faults);
     object.later("command", faults);
-    let target = match (http, worker) {
-        (Some(mut http), None) => {
-            let url_at = http.at("url");
-            let url = http.short("url", URL_MAX, faults);
-            let method = http.choice("method", &["POST", "PUT", "PATCH", "DELETE", "GET"], faults);
-            let headers = http.pairs("headers", PAIRS_MAX, faults);
-            http.finish(faults);
-            if url.is_none() && faults.list.iter().all(|fault| fault.pointer != url_at) {
-                faults.add(url_at, "a URL is missing");
-            }
-            let method = method.map(str::to_string);
-            url.map(|url| TargetRequest::Http { url, method, headers })
-        }
-        (None, Some(mut worker)) => {
-            let kind_at = worker.at("kind");
-            let kind = worker.short("kind", SHORT_MAX, faults);
-            worker.finish(faults);
-            if kind.is_none() && faults.list.iter().all(|fault| fault.pointer != kind_at) {
-                faults.add(kind_at, "a kind is missing");
-            }
-            kind.map(|kind| TargetRequest::Worker { kind })
-        }
-        _ => {
-            faults.add(at, "exactly one of http, worker is expected here");
-            None
-        }
+    let target = match object.one_of(&["http", "worker"], faults) {
+        Some("http") => object.object("http", faults).and_then(|http| read_http(http, faults)),
+        Some(_) => object.object("worker", faults).and_then(|worker| read_worker(worker, faults)),
+        None => None,
     };
     object.finish(faults);
     target
+}
+
+fn read_http(mut http: Object<'_>, faults: &mut Faults) -> Option<TargetRequest> {
+    let url_at = http.at("url");
+    let url = http.short("url", URL_MAX, faults);
+    let method = http.choice("method", &["POST", "PUT", "PATCH", "DELETE", "GET"], faults);
+    let headers = http.pairs("headers", PAIRS_MAX, faults);
+    http.finish(faults);
+    if url.is_none() && !faults.at(&url_at) {
+        faults.add(url_at, "a URL is missing");
+    }
+    let method = method.map(str::to_string);
+    url.map(|url| TargetRequest::Http { url, method, headers })
+}
+
+fn read_worker(mut worker: Object<'_>, faults: &mut Faults) -> Option<TargetRequest> {
+    let kind_at = worker.at("kind");
+    let kind = worker.short("kind", SHORT_MAX, faults);
+    worker.finish(faults);
+    if kind.is_none() && !faults.at(&kind_at) {
+        faults.add(kind_at, "a kind is missing");
+    }
+    kind.map(|kind| TargetRequest::Worker { kind })
 }

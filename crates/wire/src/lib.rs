@@ -11,11 +11,12 @@ pub mod fields;
 pub mod job;
 pub mod preview;
 pub mod problem;
+pub mod shape;
 pub mod text;
 pub mod timestamp;
 pub mod work;
 
-pub use fields::{Faults, Object};
+pub use fields::{Faults, Object, WordOr};
 pub use preview::{DstDate, DstKind, Instant, Preview};
 pub use problem::{FieldFault, Problem};
 pub use text::TextError;
