@@ -304,6 +304,7 @@ impl Shard {
                     }
                 }
                 if !more {
+                    self.leases.loaded();
                     self.loader.stage = Stage::Holds;
                 }
             }

@@ -213,7 +213,7 @@ impl Shard {
     pub fn handle_gone(&mut self, now: Time, caller: CommandId) {
         self.waiters.remove(caller);
         self.inbox.remove(caller);
-        let leases = self.leases.told(caller);
+        let leases = self.leases.untell(caller);
         if !leases.is_empty() {
             self.pipeline.withdraw(caller);
             self.event(Event::ClaimUndone);
