@@ -22,12 +22,18 @@ pub struct Server {
 impl Server {
     /// Starts `duly serve` on a free port and waits for "ready".
     pub fn start(data: &Path) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_duly"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
-            .arg(data)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("duly starts");
+        Server::start_with(data, &[], Stdio::inherit())
+    }
+
+    /// With more flags; later ones count.
+    pub fn start_with(data: &Path, flags: &[&str], log: Stdio) -> Server {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_duly"));
+        command.arg("serve").arg("--data").arg(data);
+        if !flags.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        let mut child =
+            command.args(flags).stdout(Stdio::piped()).stderr(log).spawn().expect("duly starts");
         let out = BufReader::new(child.stdout.take().expect("stdout"));
         let (tell, lines) = channel();
         std::thread::spawn(move || {
@@ -40,7 +46,8 @@ impl Server {
         let mut address = None;
         loop {
             let line = lines.recv_timeout(PATIENCE).expect("the server says that it is ready");
-            if let Some(text) = line.trim().strip_prefix("address  http://") {
+            if let Some((_, text)) = line.split_once("://").filter(|(at, _)| at.contains("address"))
+            {
                 address = text.parse().ok();
             }
             if line == "ready" {
