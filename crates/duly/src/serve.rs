@@ -8,7 +8,7 @@ use executor::{Executor, Options};
 use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
 use model::Span;
-use node::{Node, Retention, Tasks};
+use node::{Node, Retention, Tasks, crash};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -110,6 +110,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     })?;
     let listen = listener.local_addr().unwrap_or(args.listen);
     let store = stores::open(args.store, &args.data)?;
+    crash::point("opened");
     let keys = store
         .list_entries(&http_api::keys::list())
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
@@ -133,6 +134,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         tracing::warn!("keys and payloads travel in the clear; give --tls-cert and --tls-key");
     }
     let handle = node.handle();
+    tasks.start(node::bulk::work(handle.clone()));
     let work = async {
         handle.ready().await;
         greet(args, listen, keys.len());
@@ -144,11 +146,15 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         () = told(&mut terminate, &mut interrupt) => {}
     }
     say("stopping: attempts under way have 25 s; a second signal ends at once");
+    crash::point("drain");
+    handle.events().close();
     tokio::select! {
         () = async { tokio::join!(server.stop(), executor.drain(GRACE)); } => {}
         () = told(&mut terminate, &mut interrupt) => say("stopped at once"),
     }
+    crash::point("stop-before");
     node.stop();
+    crash::point("stop-after");
     say("stopped");
     Ok(())
 }
@@ -212,7 +218,7 @@ fn greet(args: &Args, listen: SocketAddr, keys: usize) {
         0 => say("  keys     none: this machine only is heard"),
         keys => say(&format!("  keys     {keys}: every request needs one")),
     }
-    say("  clock    the wall clock at start, moved on by the boot clock");
+    say("  clock    the wall clock; steps of more than 5 min forward are held for 60 s");
     say("try it (with `duly listen` in another terminal):");
     let key = if keys > 0 { "-H \"Authorization: Bearer $DULY_API_KEY\" " } else { "" };
     say(&format!(

@@ -5,7 +5,7 @@ mod support;
 
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use support::{Reply, Server, ask};
 
 fn duly(args: &[&str], key: Option<&str>) -> Output {
@@ -49,8 +49,9 @@ fn without_a_key_only_loopback_is_served() {
     assert!(said.contains(&format!("duly key create --scope admin --data {folder}")), "{said}");
 
     let key = make(&["--scope", "admin", "--data", folder], None);
-    let flags = ["--listen", "0.0.0.0:0"];
-    let mut server = Server::start_with(data.path(), &flags, Stdio::inherit());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duly"));
+    command.args(["serve", "--listen", "0.0.0.0:0", "--data", folder]);
+    let mut server = Server::spawned(command);
     server.address.set_ip([127, 0, 0, 1].into());
     assert_eq!(server.ask("GET", "/v1/version", "").status, 401, "loopback too");
     // Whoever reaches us by another name is heard too: the key proves them.

@@ -124,9 +124,11 @@ fn admit(api: &Arc<Api>, request: &Request) -> Result<Caller, Refusal> {
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 fn is_json(headers: &HeaderMap) -> bool {
-    // Lists of jobs may come line by line.
+    // Lists of jobs may come line by line, and a patch may say what kind of patch it is.
     let kind = media_type(headers);
-    ["application/json", NDJSON].iter().any(|json| kind.eq_ignore_ascii_case(json))
+    ["application/json", NDJSON, "application/merge-patch+json"]
+        .iter()
+        .any(|json| kind.eq_ignore_ascii_case(json))
 }
 
 const NDJSON: &str = "application/x-ndjson";

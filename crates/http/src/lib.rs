@@ -4,20 +4,35 @@
 //! read from the store, never from the core's memory.
 
 mod about;
+mod backfill;
+mod batch;
+mod dead;
+mod definition;
+mod doctor;
 mod door;
-mod history;
+mod events;
+mod explain;
+mod find;
 mod hold;
+mod job_patch;
+mod job_put;
 mod job_read;
 mod job_verbs;
 mod jobs;
 mod key_verbs;
 pub mod keys;
 pub mod limits;
+mod lists;
 mod log;
 pub mod metrics;
+mod naming;
+mod occurrences;
 pub mod openapi;
+mod operations;
 mod patience;
 mod preview;
+mod query;
+mod queues;
 mod refusal;
 mod room;
 pub mod route;
@@ -25,9 +40,11 @@ mod run_read;
 mod run_verbs;
 mod serve;
 mod spec;
+mod stats;
 mod table;
 mod tenant;
 pub mod tls;
+mod warnings;
 mod work;
 
 pub use door::RequestId;

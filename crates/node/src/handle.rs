@@ -2,20 +2,23 @@
 
 use crate::clock::BootClock;
 use crate::driver::Input;
+use crate::events::Events;
 use crate::limits::{ATTEMPTS_SHOWN, CALL_WAIT};
 use crate::metrics::Metrics;
 use crate::stops::{Stopped, Stops};
 use model::read::{Page, Read};
 use model::row::HistoryRow;
 use model::{JobId, Namespace, NodeId, RunId, ShardId, Span, Spec, Text, Time, Token};
+use shard::Counts;
 use shard::command::{Answer, Command, CommandId, Refused};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::catalog::{Changed, Entry, EntryChange, List, Place};
 use store::search::{FindJobs, FindRuns, Found, JobFound, QueueCounts, RunFound};
 use store::{Backend, StoreError};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
 /// What driver and callers share.
 #[derive(Debug, Default)]
@@ -26,6 +29,17 @@ pub struct Shared {
     pub last: AtomicU64,
     pub stops: Arc<Stops>,
     pub metrics: Metrics,
+    pub events: Arc<Events>,
+    /// Somebody asked for a bulk operation.
+    pub bulk: Notify,
+    queues: Mutex<BTreeSet<(Namespace, Text)>>,
+}
+
+impl Shared {
+    /// Queues that are known to have been used.
+    pub fn queues(&self) -> MutexGuard<'_, BTreeSet<(Namespace, Text)>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Clone)]
@@ -85,7 +99,7 @@ impl NodeHandle {
         if self.input.try_send(input).is_err() {
             return Answer::Refused(Refused::Busy);
         }
-        Waiting { id, shard, input: &self.input, heard: Some(heard) }.answer().await
+        Waiting { id, input: &self.input, heard: Some(heard) }.answer().await
     }
 
     /// Rows as the store has them, read on a thread that may block.
@@ -154,9 +168,23 @@ impl NodeHandle {
         self.blocking(move |store| store.change_entries(&changes)).await
     }
 
+    /// What is in memory, by shard; empty while the driver is too busy to say.
+    pub async fn counts(&self) -> Vec<(ShardId, Counts)> {
+        let (reply, heard) = oneshot::channel();
+        if self.input.try_send(Input::Count(reply)).is_err() {
+            return Vec::new();
+        }
+        heard.await.unwrap_or_default()
+    }
+
     /// A number for a claim that no other request of this process has.
     pub fn request(&self) -> u64 {
         self.shared.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What happens from now on, and what just happened.
+    pub fn events(&self) -> &Arc<Events> {
+        &self.shared.events
     }
 
     pub fn metrics(&self) -> &Metrics {
@@ -178,7 +206,6 @@ impl std::fmt::Debug for NodeHandle {
 /// moment, the leases nobody heard of are handed back.
 struct Waiting<'a> {
     id: CommandId,
-    shard: ShardId,
     input: &'a SyncSender<Input>,
     heard: Option<oneshot::Receiver<Answer>>,
 }
@@ -198,8 +225,8 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let Some(mut heard) = self.heard.take() else { return };
         heard.close();
-        let late = heard.try_recv().ok();
+        let late = heard.try_recv().is_ok();
         // There is room for one of these per call (`INPUT_MAX`).
-        let _ = self.input.try_send(Input::Gone { id: self.id, shard: self.shard, late });
+        let _ = self.input.try_send(Input::Gone { id: self.id, late });
     }
 }
