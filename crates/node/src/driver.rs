@@ -3,13 +3,13 @@
 use crate::clock::BootClock;
 use crate::handle::Shared;
 use crate::lanes::{Lane, Which, lane_of};
-use crate::limits::{CALL_WAIT, INPUT_SLICE, LOOK_EVERY, TICK_MAX};
+use crate::limits::{INPUT_SLICE, LOOK_EVERY, TICK_MAX};
 use crate::seen::Seen;
 use model::id::SHARDS;
 use model::{ShardId, Span, Time};
-use shard::command::{Answer, Claim, Command, CommandId, End, Leased, Settle};
+use shard::command::{Answer, Command, CommandId};
 use shard::{CallId, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -25,11 +25,10 @@ pub enum Input {
         wait: Span,
         reply: oneshot::Sender<Answer>,
     },
-    /// The caller hung up; `late` is an answer that came while it did.
+    /// The caller hung up; `late`: an answer came while it did.
     Gone {
         id: CommandId,
-        shard: ShardId,
-        late: Option<Answer>,
+        late: bool,
     },
     Store {
         which: Which,
@@ -37,12 +36,6 @@ pub enum Input {
         answer: StoreAnswer,
     },
     Stop,
-}
-
-#[derive(Debug)]
-pub struct Waiter {
-    reply: oneshot::Sender<Answer>,
-    claim: Option<Claim>,
 }
 
 pub struct Driver {
@@ -54,9 +47,7 @@ pub struct Driver {
     pub shared: Arc<Shared>,
     pub seen: Seen,
     pub live: watch::Sender<bool>,
-    pub callers: BTreeMap<CommandId, Waiter>,
-    /// Questions of our own: what did the claim of a caller who hung up get?
-    pub undone: BTreeSet<CommandId>,
+    pub callers: BTreeMap<CommandId, oneshot::Sender<Answer>>,
     /// Nobody else can hold this store, so shards are taken as fast as the store answers.
     pub exclusive: bool,
     /// When the queues were last counted for the metrics.
@@ -112,22 +103,12 @@ impl Driver {
         let local = BootClock.local();
         match input {
             Input::Call { id, shard, command, wait, reply } => {
-                let claim = match &command {
-                    Command::Claim(claim) => Some(claim.clone()),
-                    _ => None,
-                };
-                self.callers.insert(id, Waiter { reply, claim });
+                self.callers.insert(id, reply);
                 self.host.handle_command(local, id, shard, command, wait);
             }
-            Input::Gone { id, shard, late } => {
-                if let Some(waiter) = self.callers.remove(&id) {
+            Input::Gone { id, late } => {
+                if self.callers.remove(&id).is_some() || late {
                     self.host.handle_gone(local, id);
-                    if let Some(claim) = waiter.claim {
-                        self.ask_what_it_got(shard, claim);
-                    }
-                }
-                if let Some(answer) = late {
-                    self.hand_back(shard, answer);
                 }
             }
             Input::Store { which, id, answer } => {
@@ -172,14 +153,12 @@ impl Driver {
                 HostOutput::Send(_, message) => {
                     self.host.handle_bounce(BootClock.local(), &message);
                 }
-                HostOutput::Shard(shard, Output::Reply(id, answer)) => {
+                HostOutput::Shard(_, Output::Reply(id, answer)) => {
                     self.note_starts(&answer);
-                    if self.undone.remove(&id) {
-                        self.hand_back(shard, answer);
-                    } else if let Some(waiter) = self.callers.remove(&id)
-                        && let Err(answer) = waiter.reply.send(answer)
+                    if let Some(reply) = self.callers.remove(&id)
+                        && reply.send(answer).is_err()
                     {
-                        self.hand_back(shard, answer);
+                        self.host.handle_gone(BootClock.local(), id);
                     }
                 }
                 HostOutput::Shard(_, Output::Stop(run, token)) => {
@@ -201,16 +180,6 @@ impl Driver {
         self.live.send_if_modified(|was| std::mem::replace(was, all) != all);
     }
 
-    /// A claim may be on its way to the store when its caller hangs up, and the core then answers
-    /// nobody. The same request again, for no new run, tells what it got.
-    fn ask_what_it_got(&mut self, shard: ShardId, claim: Claim) {
-        let local = BootClock.local();
-        let claim = Claim { max: 0, wait_until: Time::MIN, ..claim };
-        let id = self.next_id();
-        self.undone.insert(id);
-        self.host.handle_command(local, id, shard, Command::Claim(claim), CALL_WAIT);
-    }
-
     /// How late the first attempts are that leave with this answer.
     fn note_starts(&self, answer: &Answer) {
         let Answer::Claimed(leases) = answer else { return };
@@ -218,23 +187,6 @@ impl Driver {
         for leased in leases.iter().filter(|leased| leased.attempt == 1) {
             self.shared.metrics.fire_skew.observe(now.since(leased.due));
         }
-    }
-
-    fn next_id(&self) -> CommandId {
-        CommandId(self.shared.last.fetch_add(1, Ordering::Relaxed) + 1)
-    }
-
-    /// Leases that nobody heard of are released; other answers need no undoing.
-    fn hand_back(&mut self, shard: ShardId, answer: Answer) {
-        let Answer::Claimed(leases) = answer else { return };
-        if leases.is_empty() {
-            return;
-        }
-        let settle =
-            |leased: Leased| Settle { run: leased.run, token: leased.token, end: End::Released };
-        let settles = Command::Settle(leases.into_iter().map(settle).collect());
-        let id = self.next_id();
-        self.host.handle_command(BootClock.local(), id, shard, settles, CALL_WAIT);
     }
 
     fn send(&mut self, id: CallId, call: StoreCall) {

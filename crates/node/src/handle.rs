@@ -98,7 +98,7 @@ impl NodeHandle {
         if self.input.try_send(input).is_err() {
             return Answer::Refused(Refused::Busy);
         }
-        Waiting { id, shard, input: &self.input, heard: Some(heard) }.answer().await
+        Waiting { id, input: &self.input, heard: Some(heard) }.answer().await
     }
 
     /// Rows as the store has them, read on a thread that may block.
@@ -196,7 +196,6 @@ impl std::fmt::Debug for NodeHandle {
 /// moment, the leases nobody heard of are handed back.
 struct Waiting<'a> {
     id: CommandId,
-    shard: ShardId,
     input: &'a SyncSender<Input>,
     heard: Option<oneshot::Receiver<Answer>>,
 }
@@ -216,8 +215,8 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let Some(mut heard) = self.heard.take() else { return };
         heard.close();
-        let late = heard.try_recv().ok();
+        let late = heard.try_recv().is_ok();
         // There is room for one of these per call (`INPUT_MAX`).
-        let _ = self.input.try_send(Input::Gone { id: self.id, shard: self.shard, late });
+        let _ = self.input.try_send(Input::Gone { id: self.id, late });
     }
 }

@@ -16,7 +16,7 @@ use model::cluster::Renew;
 use model::{NodeId, Span, Time};
 use shard::limits::NODE_TTL;
 use shard::{Host, Planted};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -62,7 +62,6 @@ impl Node {
             seen,
             live,
             callers: BTreeMap::new(),
-            undone: BTreeSet::new(),
             exclusive: options.exclusive,
             looked: Time::MIN,
         };

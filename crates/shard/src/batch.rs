@@ -82,6 +82,8 @@ pub enum Event {
     RestartedWithHerd,
     /// A new epoch because the tokens of the old one were used up.
     FreshTokens,
+    /// A claim went back because its caller hung up while it was on its way to the store.
+    ClaimUndone,
 }
 
 impl Event {
@@ -127,6 +129,7 @@ impl Event {
         Event::StalledNobodyTook,
         Event::RestartedWithHerd,
         Event::FreshTokens,
+        Event::ClaimUndone,
     ];
 }
 

@@ -185,7 +185,8 @@ pub struct Leased {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeatAnswer {
-    Ok,
+    /// It holds the run until then, or until its next heartbeat.
+    Ok { until: Time },
     /// Stop: a person cancelled the run.
     Cancel,
     /// This token holds nothing any more.

@@ -107,6 +107,8 @@ pub struct Host {
     /// Forwards that were heard, oldest first: one that the network repeats is done once.
     heard: BTreeSet<(NodeId, CommandId, u32)>,
     heard_order: VecDeque<(NodeId, CommandId, u32)>,
+    /// Guests whose claims were answered, oldest first: their callers may hang up before they hear.
+    parting: VecDeque<(NodeId, CommandId, CommandId)>,
 }
 
 /// A call under way.
@@ -146,6 +148,7 @@ impl Host {
             last_command: 1 << 62,
             heard: BTreeSet::new(),
             heard_order: VecDeque::new(),
+            parting: VecDeque::new(),
         }
     }
 
@@ -190,32 +193,25 @@ impl Host {
     ) {
         let deadline = local.plus(wait);
         let patience = local.plus(ROUTE_WAIT).min(deadline);
-        self.routes.insert(
-            id,
-            Route {
-                shard,
-                command,
-                deadline,
-                patience,
-                sent_to: None,
-                tries: 0,
-                again_at: Time::MIN,
-            },
-        );
+        self.routes.insert(id, Route::new(shard, command, deadline, patience));
         self.route(local, id);
         self.pump(local);
     }
 
+    /// The caller hung up before it heard an answer: what was claimed for it goes back.
     pub fn handle_gone(&mut self, local: Time, id: CommandId) {
-        if let Some(route) = self.routes.remove(&id) {
-            match route.sent_to {
-                Some(owner) if owner != self.node => {
-                    self.outputs.push_back(HostOutput::Send(owner, Message::Gone { id }));
-                }
-                _ => self.shards.values_mut().for_each(|shard| shard.handle_gone(id)),
-            }
+        let sent_to = self.routes.remove(&id).and_then(|route| route.sent_to);
+        match sent_to.filter(|owner| *owner != self.node) {
+            Some(owner) => self.outputs.push_back(HostOutput::Send(owner, Message::Gone { id })),
+            None => self.gone(local, id),
         }
         self.pump(local);
+    }
+
+    fn gone(&mut self, local: Time, id: CommandId) {
+        if let Some(now) = self.now(local) {
+            self.shards.values_mut().for_each(|shard| shard.handle_gone(now, id));
+        }
     }
 
     pub fn handle_tick(&mut self, local: Time) {

@@ -41,6 +41,9 @@ pub const CLAIM_MAX: usize = 1_000;
 pub const CACHE_MAX: usize = 50_000;
 /// Answers to settles that are remembered, so that asking again needs no read.
 pub const RECENT_MAX: usize = 65_536;
+/// Ids of submissions that the store refused once and that are looked at before the next try; a
+/// request has at most 10,000.
+pub const DOUBTED_MAX: usize = 65_536;
 /// At least one start in so many goes to the run that has waited longest.
 pub const OLDEST_EVERY: u32 = 8;
 /// Shares of the lanes inside a level: fresh, retry, backfill.
@@ -83,6 +86,8 @@ pub const ASK_AGAIN: Span = Span::from_secs(2);
 pub const ROUTE_AGAIN: Span = Span::from_millis(50);
 /// Forwarded commands that a node remembers, to do a repeated one once.
 pub const HEARD_MAX: usize = 65_536;
+/// Answered claims of other nodes' callers that a node remembers, should they hang up.
+pub const PARTING_MAX: usize = 4_096;
 /// How long a forwarded command may wait for an owner.
 pub const ROUTE_WAIT: Span = Span::from_secs(2);
 

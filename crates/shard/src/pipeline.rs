@@ -142,6 +142,14 @@ impl Pipeline {
         self.answered.extend(late.iter().copied());
         late
     }
+
+    /// Nobody hears the answer that waits for a batch to be durable.
+    pub fn withdraw(&mut self, caller: CommandId) {
+        let mut batches = self.sent.iter().map(|sent| &sent.batch).chain([&self.building]);
+        if batches.any(|batch| batch.commands.iter().any(|(other, _)| other.id == caller)) {
+            self.answered.insert(caller);
+        }
+    }
 }
 
 impl Shard {

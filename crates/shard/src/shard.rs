@@ -10,7 +10,7 @@
 //! verb asks for every row it needs (`?` on `Need`) before it changes anything.
 
 use crate::batch::{Event, Output, Own};
-use crate::command::{Answer, Command, CommandId, Refused};
+use crate::command::{Answer, Command, CommandId, End, Refused, Settle};
 use crate::entry::Policies;
 use crate::flows::{FlowId, Flows};
 use crate::inbox::Inbox;
@@ -36,6 +36,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub struct Caller {
     pub id: CommandId,
     pub deadline: Time,
+}
+
+impl Caller {
+    /// Of commands that the core gives itself; nobody waits for the answer.
+    pub(crate) const NOBODY: Caller = Caller { id: CommandId(0), deadline: Time::MAX };
 }
 
 /// Something to be decided.
@@ -83,6 +88,8 @@ pub struct Shard {
     pub(crate) unpatched: Vec<(FlowId, (Time, RunId))>,
     /// Own decisions that the store refused for a row: left alone until a person looks.
     pub(crate) quarantine: BTreeSet<Own>,
+    /// Submissions that the store refused: is their id taken, or are they poison?
+    pub(crate) doubted: BTreeSet<JobId>,
 
     pub(crate) inbox: Inbox,
     /// Work whose rows have come.
@@ -99,6 +106,9 @@ pub struct Shard {
     /// Backlogs that wait to learn what became of their instants.
     pub(crate) outcome_reads: BTreeMap<ReadId, (BacklogId, usize)>,
     pub(crate) outcomes: BTreeMap<BacklogId, (Time, Vec<Outcome>)>,
+    /// Reruns that wait to learn whether their instant ran, and what they learned.
+    pub(crate) rerun_reads: BTreeMap<ReadId, (Caller, RunId)>,
+    pub(crate) reran: BTreeMap<RunId, Option<Time>>,
     pub(crate) sweeps: BTreeMap<JobId, Sweep>,
     /// Keys read for the decisions of this pass.
     pub(crate) read_once: Vec<Key>,
@@ -137,6 +147,7 @@ impl Shard {
             schedules: BTreeMap::new(),
             unpatched: Vec::new(),
             quarantine: BTreeSet::new(),
+            doubted: BTreeSet::new(),
             inbox: Inbox::default(),
             again: VecDeque::new(),
             parked: BTreeMap::new(),
@@ -149,6 +160,8 @@ impl Shard {
             retry_reads: Vec::new(),
             outcome_reads: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            rerun_reads: BTreeMap::new(),
+            reran: BTreeMap::new(),
             sweeps: BTreeMap::new(),
             read_once: Vec::new(),
             last_read: 0,
@@ -186,10 +199,22 @@ impl Shard {
         self.work(now);
     }
 
-    /// The claimer hung up: what it waits for is not to be claimed for it.
-    pub fn handle_gone(&mut self, caller: CommandId) {
+    /// The caller hung up before it heard an answer. What waits is not claimed for it; what was
+    /// claimed for it goes back at once, even if it is on its way to the store, unless the same
+    /// request was asked again since: then somebody else hears of it. Other commands that were
+    /// decided stand.
+    pub fn handle_gone(&mut self, now: Time, caller: CommandId) {
         self.waiters.remove(caller);
         self.inbox.remove(caller);
+        let leases = self.leases.told(caller);
+        if !leases.is_empty() {
+            self.pipeline.withdraw(caller);
+            self.event(Event::ClaimUndone);
+            let release = |(run, token)| Settle { run, token, end: End::Released };
+            let release = leases.into_iter().map(release).collect();
+            self.inbox.push_front(Caller::NOBODY, Command::Settle(release));
+            self.work(now);
+        }
     }
 
     /// Until when the node's lease is known to hold; heartbeats are answered only before that.
@@ -341,7 +366,8 @@ impl Shard {
                 self.wanted.push(Parked { keys, work });
             }
             (Ok(answer), Work::Command(caller, command)) => {
-                // A claim that waits stands with the waiters until it is served.
+                // A claim that waits stands with the waiters until it is served; a rerun, with
+                // its read.
                 if let Some(answer) = answer {
                     self.reply(caller, answer);
                     let batch = &mut self.pipeline.building;
@@ -353,7 +379,7 @@ impl Shard {
         }
     }
 
-    /// `None`: the answer comes later (a claim that waits for work).
+    /// `None`: the answer comes later (a claim that waits for work, a rerun for history).
     fn decide_command(
         &mut self,
         now: Time,
@@ -380,7 +406,7 @@ impl Shard {
             }
             Command::Replay { run, payload } => self.decide_replay(now, *run, payload.as_ref())?,
             Command::Discard(run) => self.decide_discard(now, *run)?,
-            Command::Rerun { run } => self.decide_rerun(now, *run)?,
+            Command::Rerun { run } => return self.decide_rerun(now, caller, *run),
             Command::Backfill { job, from, to, only, per_second, key } => {
                 self.decide_backfill(now, *job, (*from, *to), *only, *per_second, key.as_ref())?
             }

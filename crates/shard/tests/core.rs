@@ -8,6 +8,8 @@ mod support;
 
 #[path = "core/fairness.rs"]
 mod fairness;
+#[path = "core/gone.rs"]
+mod gone;
 #[path = "core/loading.rs"]
 mod loading;
 #[path = "core/operators.rs"]

@@ -47,6 +47,11 @@ pub enum Happens {
     GiveUp {
         id: CommandId,
     },
+    /// A caller hangs up without having heard.
+    HangUp {
+        node: usize,
+        id: CommandId,
+    },
     Client,
     Fault,
     NodeStarts {

@@ -32,6 +32,8 @@ pub struct Options {
     pub drop: u64,
     pub repeat: u64,
     pub slow: u64,
+    /// Chance, in a thousand, that a claimer hangs up before it hears.
+    pub hang_up: u64,
     pub drift_ppm: i64,
     pub poison: bool,
     pub worker_dies: u64,
@@ -87,6 +89,7 @@ impl Options {
             drop: quiet(drop),
             repeat: quiet(repeat),
             slow: quiet(slow),
+            hang_up: 0,
             drift_ppm: if rng.per_mille(500) { 0 } else { rng.range(-900, 900) },
             poison: rng.per_mille(150),
             worker_dies: quiet(worker_dies),
@@ -101,6 +104,9 @@ impl Options {
         };
         if rng.per_mille(40) {
             options.only_stalls(rng);
+        }
+        if rng.per_mille(500) {
+            options.hang_up = 1 + rng.below(200);
         }
         options
     }

@@ -222,6 +222,12 @@ impl World {
             }
             Happens::AnswerArrives { id, answer } => self.answer_arrives(id, answer),
             Happens::GiveUp { id } => self.give_up(id),
+            Happens::HangUp { node, id } => {
+                if self.askers.contains_key(&id) && self.now >= self.nodes[node].cut_callers {
+                    self.with_host(node, |host, local| host.handle_gone(local, id));
+                }
+                self.give_up(id);
+            }
             Happens::Client => self.client_step(),
             Happens::Fault => self.fault_step(),
             Happens::NodeStarts { node } => self.start_node(node),
@@ -248,6 +254,7 @@ impl World {
             Happens::Tick { node, .. }
             | Happens::CallReturns { node, .. }
             | Happens::CommandArrives { node, .. }
+            | Happens::HangUp { node, .. }
             | Happens::Execute { node, .. }
             | Happens::WebhookEnds { node, .. } => self.nodes[*node].frozen_until,
             Happens::MessageArrives { to, .. } => self.nodes[(to.node - 1) as usize].frozen_until,
@@ -446,7 +453,13 @@ impl World {
     // ---- commands -------------------------------------------------------------------------------
 
     /// Sends a command to a node, chosen by chance unless it is given.
-    pub fn ask(&mut self, asker: Asker, shard: u16, command: Command, node: Option<usize>) {
+    pub fn ask(
+        &mut self,
+        asker: Asker,
+        shard: u16,
+        command: Command,
+        node: Option<usize>,
+    ) -> (usize, CommandId) {
         self.last_command += 1;
         let id = CommandId(self.last_command);
         self.askers.insert(id, asker);
@@ -457,6 +470,7 @@ impl World {
         let latency = self.latency();
         self.after(latency, Happens::CommandArrives { node, id, shard, command });
         self.after(CALLER_WAIT.plus(Span::from_secs(1)), Happens::GiveUp { id });
+        (node, id)
     }
 
     fn answer_arrives(&mut self, id: CommandId, answer: Answer) {

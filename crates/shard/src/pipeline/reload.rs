@@ -4,6 +4,7 @@
 use super::{Broken, Pipeline};
 use crate::batch::{Batch, Event, Output};
 use crate::command::{Answer, Command, Refused};
+use crate::limits::DOUBTED_MAX;
 use crate::planted::Bug;
 use crate::shard::{Caller, Shard, Work};
 use model::cluster::Taken;
@@ -83,7 +84,12 @@ impl Shard {
             return None;
         }
         if decided <= 1 {
-            for (caller, _) in batch.commands {
+            for (caller, command) in batch.commands {
+                if self.doubt(&command) {
+                    // Decided once more, with a look at what is there under its ids.
+                    again.push((caller, command));
+                    continue;
+                }
                 self.refuse(caller, Refused::Poison);
                 self.event(Event::PoisonIsolated);
             }
@@ -95,6 +101,20 @@ impl Shard {
         }
         again.extend(batch.commands);
         Some((decided / 2).max(1))
+    }
+
+    /// Is this the first time that the store refused this submission?
+    fn doubt(&mut self, command: &Command) -> bool {
+        let Command::Submit(jobs) = command else { return false };
+        if jobs.iter().all(|job| self.doubted.contains(&job.id)) {
+            jobs.iter().for_each(|job| drop(self.doubted.remove(&job.id)));
+            return false;
+        }
+        if self.doubted.len() >= DOUBTED_MAX {
+            self.doubted.clear();
+        }
+        self.doubted.extend(jobs.iter().map(|job| job.id));
+        true
     }
 
     fn refuse(&mut self, caller: Caller, refused: Refused) {
@@ -115,6 +135,9 @@ impl Shard {
                 _ => None,
             }
         }));
+        let reruns = std::mem::take(&mut self.rerun_reads).into_values();
+        again.extend(reruns.map(|(caller, run)| (caller, Command::Rerun { run })));
+        self.reran.clear();
         again.extend(
             self.waiters.drain().into_iter().map(|(caller, claim)| (caller, Command::Claim(claim))),
         );

@@ -4,7 +4,7 @@
 use crate::command::{Answer, Refused};
 use crate::entry::Entry;
 use crate::lifecycle::{Move, allowed};
-use crate::shard::{Decision, Shard};
+use crate::shard::{Caller, Decision, Shard};
 use model::read::WheelKey;
 use model::row::{Expect, Key, Row};
 use model::{Bytes, Cause, Lane, RunId, RunState, Spec, Status, Time};
@@ -73,7 +73,6 @@ impl Shard {
             return;
         }
         // Its job's row must be read first: as a command of our own, with nobody waiting.
-        let caller = crate::shard::Caller { id: crate::command::CommandId(0), deadline: Time::MAX };
-        self.inbox.push_front(caller, crate::command::Command::Discard(entry.id));
+        self.inbox.push_front(Caller::NOBODY, crate::command::Command::Discard(entry.id));
     }
 }

@@ -212,6 +212,22 @@ fn poison_in_a_batch_with_another_built_on_it_refuses_one_command() {
 }
 
 #[test]
+fn poison_that_somebody_waits_for_is_refused_like_any_other() {
+    let mut world = World::new();
+    let claim = world.claim_command(5, Span::from_secs(20));
+    let claim = world.send(Command::Claim(claim));
+    // Claimed in the commit that would make it, again and again: the two never come apart unless
+    // the claim waits.
+    let (id, bad) = submit_command(&mut world);
+    world.poison.push(Key::Run(one_off(id)));
+    let bad = world.send(bad);
+    assert_eq!(world.answer(bad), Answer::Refused(Refused::Poison));
+    assert!(!world.answers.contains_key(&claim), "it waits again");
+    world.submit(now());
+    assert_eq!(leases(world.answer(claim)).len(), 1);
+}
+
+#[test]
 fn a_run_that_cannot_be_fired_is_left_alone_and_the_others_fire() {
     let mut world = World::new();
     let runs = world.submit_many(&after(10), 6);

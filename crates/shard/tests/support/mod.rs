@@ -52,6 +52,8 @@ pub struct World {
     pub fates: VecDeque<Fate>,
     /// A commit that changes one of these is refused for that row.
     pub poison: Vec<Key>,
+    /// The test makes memory and store disagree on purpose.
+    pub may_differ: bool,
     pub rows_read: usize,
     pub commits: usize,
     next_command: u64,
@@ -81,6 +83,7 @@ impl World {
             held_commits: VecDeque::new(),
             fates: VecDeque::new(),
             poison: Vec::new(),
+            may_differ: false,
             rows_read: 0,
             commits: 0,
             next_command: 0,
@@ -186,6 +189,7 @@ impl World {
     fn apply(&self, commit: &Commit) -> CommitEnd {
         match self.store.commit(std::slice::from_ref(commit)).unwrap().outcomes[0] {
             Outcome::Durable => CommitEnd::Durable,
+            Outcome::Row { index } if self.may_differ => CommitEnd::Row { index },
             Outcome::Row { index } => {
                 panic!("memory and store disagree: {:?}", commit.changes[index])
             }
