@@ -86,9 +86,9 @@ pub const HERDS_KEPT: usize = 10_000;
 pub const DST_WARNED_AHEAD: Span = Span::from_secs(366 * 86_400);
 /// Lines of NDJSON that are made at once.
 pub const BATCH_SLICE: usize = 500;
-/// The longest line, and the longest request of lines, which is never in memory whole.
+/// The longest line, and the longest request of lines.
 pub const LINE_MAX: usize = 512 * 1024;
-pub const NDJSON_MAX: usize = 256 * 1024 * 1024;
+pub const NDJSON_MAX: usize = BODY_MAX;
 /// Tries to reserve a name that others want too.
 pub const NAME_TRIES: usize = 8;
 /// Runs that statistics look at: the newest.
