@@ -13,9 +13,12 @@ mod listen;
 mod memory_store;
 mod output;
 mod schedule_preview;
+mod seal;
 mod secret;
 mod serve;
 mod stores;
+mod target_test;
+mod vault;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -41,6 +44,9 @@ enum Command {
     /// See runs.
     #[command(subcommand)]
     Run(job::RunCommand),
+    /// See and rotate the secrets that sign webhooks.
+    #[command(subcommand)]
+    Secret(secret::SecretCommand),
     /// Look at schedules. Needs no server.
     #[command(subcommand)]
     Schedule(ScheduleCommand),
@@ -59,6 +65,7 @@ fn main() -> ExitCode {
         Command::Listen(args) => listen::run(&args).map(|()| String::new()),
         Command::Job(command) => job::job(&command),
         Command::Run(command) => job::run(&command),
+        Command::Secret(command) => secret::run(&command),
         Command::Schedule(ScheduleCommand::Preview(args)) => {
             return match schedule_preview::run(&args) {
                 Ok(text) => print(&text),

@@ -15,8 +15,10 @@ mod preview;
 mod refusal;
 mod run_read;
 mod run_verbs;
+pub mod secrets;
 mod serve;
 mod spec;
+pub mod target_test;
 mod work;
 
 pub use serve::{Server, serve};
@@ -37,6 +39,8 @@ pub struct Api {
     pub node: NodeHandle,
     /// Where we listen; on loopback only callers of this machine are heard.
     pub listen: SocketAddr,
+    pub secrets: Arc<dyn secrets::SigningSecrets>,
+    pub tester: Arc<dyn target_test::TargetTester>,
 }
 
 pub(crate) type Shared = axum::extract::State<Arc<Api>>;
@@ -57,6 +61,9 @@ pub fn routes(api: Api) -> Router {
         .route("/v1/work/heartbeat", post(work::heartbeat))
         .route("/v1/work/settle", post(work::settle))
         .route("/v1/schedules/preview", post(preview::preview))
+        .route("/v1/targets/test", post(target_test::test))
+        .route("/v1/signing-secrets", get(secrets::list))
+        .route("/v1/signing-secrets/rotate", post(secrets::rotate))
         .route("/v1/hold", post(hold::hold))
         .route("/v1/release", post(hold::release))
         .route("/v1/version", get(about::version))

@@ -154,7 +154,7 @@ impl ScheduleRequest {
     }
 }
 
-fn read_target(mut object: Object<'_>, at: &str, faults: &mut Faults) -> Option<TargetRequest> {
+pub fn read_target(mut object: Object<'_>, at: &str, faults: &mut Faults) -> Option<TargetRequest> {
     let http = object.object("http", faults);
     let worker = object.object("worker", faults);
     object.later("publish", faults);

@@ -8,6 +8,7 @@
 pub mod answer;
 pub mod duration;
 pub mod fields;
+pub mod host;
 pub mod job;
 pub mod preview;
 pub mod problem;

@@ -22,9 +22,14 @@ pub struct Server {
 impl Server {
     /// Starts `duly serve` on a free port and waits for "ready".
     pub fn start(data: &Path) -> Server {
+        Server::start_with(data, &[])
+    }
+
+    pub fn start_with(data: &Path, more: &[&str]) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_duly"))
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
+            .args(more)
             .stdout(Stdio::piped())
             .spawn()
             .expect("duly starts");
