@@ -3,10 +3,14 @@
 
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::read::{Page, Read};
-use model::row::Commit;
-use model::{RunId, ShardId, Spec};
+use model::row::{Commit, HistoryRow};
+use model::{JobId, Namespace, RunId, ShardId, Span, Spec, Time};
 use node::clock::EmbeddedClock;
 use std::sync::Arc;
+use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
+use store::search::{
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
+};
 use store::{Committed, MemoryStore, Store, StoreError};
 
 #[derive(Debug)]
@@ -53,5 +57,60 @@ impl Store for ClockedMemory {
 
     fn rotate(&self) -> Result<(), StoreError> {
         self.now().rotate()
+    }
+}
+
+impl Catalog for ClockedMemory {
+    fn entries(&self, places: &[Place]) -> Result<Vec<Option<Entry>>, StoreError> {
+        self.now().entries(places)
+    }
+
+    fn list_entries(&self, list: &List) -> Result<Vec<Entry>, StoreError> {
+        self.now().list_entries(list)
+    }
+
+    fn change_entries(&self, changes: &[EntryChange]) -> Result<Changed, StoreError> {
+        self.now().change_entries(changes)
+    }
+}
+
+impl Search for ClockedMemory {
+    fn find_jobs(&self, find: &FindJobs) -> Result<Found<JobFound>, StoreError> {
+        self.now().find_jobs(find)
+    }
+
+    fn find_runs(&self, find: &FindRuns) -> Result<Found<RunFound>, StoreError> {
+        self.now().find_runs(find)
+    }
+
+    fn attempts(&self, run: RunId, limit: usize) -> Result<Vec<HistoryRow>, StoreError> {
+        self.now().attempts(run, limit)
+    }
+
+    fn verdicts(
+        &self,
+        job: JobId,
+        from: Time,
+        until: Time,
+        limit: usize,
+    ) -> Result<Vec<HistoryRow>, StoreError> {
+        self.now().verdicts(job, from, until, limit)
+    }
+
+    fn queue_counts(
+        &self,
+        namespace: Namespace,
+        queue: &str,
+        soon: Span,
+    ) -> Result<QueueCounts, StoreError> {
+        self.now().queue_counts(namespace, queue, soon)
+    }
+
+    fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.now().prune(prune)
+    }
+
+    fn used_bytes(&self) -> Result<u64, StoreError> {
+        self.now().used_bytes()
     }
 }

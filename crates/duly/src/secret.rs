@@ -70,8 +70,9 @@ fn show(args: &Args) -> Result<String, Failure> {
         Some(data) => {
             let list = Vault::look(data)?.list(Namespace(0), clock::now());
             let list: Vec<SigningSecret> = list.map_err(Failure::failed)?;
-            json!({"items": list.iter().map(SigningSecret::json).collect::<Vec<Value>>()})
-                .to_string()
+            let items = list.iter().map(SigningSecret::wire).collect();
+            serde_json::to_string(&wire::webhook::SigningSecrets { items })
+                .map_err(|error| Failure::failed(error.to_string()))?
         }
     };
     print(args, &answer)

@@ -8,8 +8,9 @@ use crate::{clock, stores};
 use executor::resolve::System;
 use executor::vet::Guard;
 use executor::{Client, Executor, Options};
-use http_api::{Api, routes, serve};
-use node::{Node, Tasks};
+use http_api::{Api, Bounds, routes, serve};
+use model::Span;
+use node::{Node, Retention, Tasks, crash};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,6 +33,15 @@ pub struct Args {
     /// Where jobs are kept
     #[arg(long, env = "DULY_STORE", default_value = stores::DEFAULT)]
     store: stores::Kind,
+    /// How long finished runs can be looked up (30d, 12h)
+    #[arg(long, value_name = "DURATION", env = "DULY_KEEP", default_value = "30d", value_parser = kept)]
+    keep: Span,
+    /// The same for attempts that did not succeed; at least as long as --keep
+    #[arg(long, value_name = "DURATION", env = "DULY_KEEP_FAILURES", default_value = "90d", value_parser = kept)]
+    keep_failures: Span,
+    /// Remove the oldest history, however young, while more than this is stored (10GB, 500MB)
+    #[arg(long, value_name = "BYTES", env = "DULY_KEEP_BYTES", value_parser = bytes)]
+    keep_bytes: Option<u64>,
     #[command(flatten)]
     egress: Egress,
 }
@@ -68,6 +78,27 @@ impl Egress {
     }
 }
 
+/// A number with a unit: `KB`, `MB`, `GB`, `TB`, a thousand of each other.
+fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a size; write one like 500MB or 10GB");
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.trim().parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).ok_or_else(wrong)
+}
+
+/// A duration of at least a second.
+fn kept(text: &str) -> Result<Span, String> {
+    let micros = wire::duration::parse(text).map_err(|error| error.to_string())?;
+    if micros < 1_000_000 { Err("at least 1s".to_string()) } else { Ok(Span::from_micros(micros)) }
+}
+
 pub fn run(args: &Args) -> Result<(), Failure> {
     if !args.listen.ip().is_loopback() {
         let message = "this version has no keys yet, so it listens on loopback only";
@@ -99,14 +130,20 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     })?;
     let listen = listener.local_addr().unwrap_or(args.listen);
     let client = Arc::new(args.egress.client(listen, &tasks)?);
-    let (store, search) = stores::open(args.store, &args.data)?;
-    let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true, search })
+    let store = stores::open(args.store, &args.data)?;
+    crash::point("opened");
+    let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true })
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
+    node.handle().keep_history(Retention {
+        history: args.keep,
+        failures: args.keep_failures,
+        bytes: args.keep_bytes,
+    });
     let options = Options { client, secrets: vault.clone() };
     let tester = Arc::new(Tester::new(options.clone()));
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
-    let api = Api { node: node.handle(), listen, secrets: vault, tester };
-    let server = serve(&tasks, listener, routes(api));
+    let routes = routes(Api { node: node.handle(), listen, secrets: vault, tester });
+    let server = serve(&tasks, listener, routes, None, Bounds::default());
     let handle = node.handle();
     let work = async {
         handle.ready().await;
@@ -118,11 +155,14 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         () = told(&mut terminate, &mut interrupt) => {}
     }
     say("stopping: attempts under way have 25 s; a second signal ends at once");
+    crash::point("drain");
     tokio::select! {
         () = async { tokio::join!(server.stop(), executor.drain(GRACE)); } => {}
         () = told(&mut terminate, &mut interrupt) => say("stopped at once"),
     }
+    crash::point("stop-before");
     node.stop();
+    crash::point("stop-after");
     say("stopped");
     Ok(())
 }
@@ -140,7 +180,7 @@ fn greet(args: &Args, listen: SocketAddr) {
     say(&format!("  data     {}", args.data.display()));
     say(&format!("  store    {}", args.store.describe()));
     say(&format!("  secret   {}", vault::path(&args.data).display()));
-    say("  clock    the wall clock at start, moved on by the boot clock");
+    say("  clock    the wall clock; steps of more than 5 min forward are held for 60 s");
     say("try it (with `duly listen` in another terminal):");
     say(&format!(
         "  curl -s http://{listen}/v1/jobs -H 'Content-Type: application/json' -d \

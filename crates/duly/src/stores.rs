@@ -3,12 +3,12 @@
 use crate::failure::Failure;
 use crate::memory_store::ClockedMemory;
 use clap::ValueEnum;
-use node::Search;
 use node::clock::EmbeddedClock;
+use node::crash;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Store;
+use store::{Backend, Store};
 use store_sqlite::{OpenError, SqliteStore};
 
 pub const DEFAULT: &str = "sqlite";
@@ -35,21 +35,15 @@ impl Kind {
     }
 }
 
-/// Attempts of one run that are shown; a run that was snoozed for months has more.
-const ATTEMPTS_SHOWN: usize = 1_000;
-
-/// The store, and the search in its history if it has one.
-pub fn open(kind: Kind, data: &Path) -> Result<(Arc<dyn Store>, Option<Search>), Failure> {
+pub fn open(kind: Kind, data: &Path) -> Result<Arc<dyn Backend>, Failure> {
     let clock = EmbeddedClock::start();
     if matches!(kind, Kind::Memory) {
-        return Ok((Arc::new(ClockedMemory::new(clock)), None));
+        return Ok(Arc::new(ClockedMemory::new(clock)));
     }
     let opened = SqliteStore::open(data, move || clock.now());
     let store = Arc::new(opened.map_err(|error| refused(data, &error))?);
     care_for(store.clone());
-    let searched = store.clone();
-    let search: Search = Arc::new(move |run| searched.attempts(run, ATTEMPTS_SHOWN));
-    Ok((store, Some(search)))
+    Ok(store)
 }
 
 /// A store that is broken must not be used by this process any more: only one that reads the file
@@ -61,11 +55,15 @@ fn care_for(store: Arc<SqliteStore>) {
             node::tasks::end(&format!("the store is broken: {why}"));
         }
         // What fails here shows in the next look, or is tried again in a second.
+        crash::during("checkpoint-during");
         let _ = store.checkpoint();
-        round = round.wrapping_add(1);
+        crash::point("checkpoint-after");
+        // Also in the first round: a process that never lives for ten minutes must do it, too.
         if round.is_multiple_of(ROTATE_ROUNDS) {
+            crash::during("rotate-during");
             let _ = store.rotate();
         }
+        round = round.wrapping_add(1);
     });
 }
 

@@ -43,7 +43,7 @@ fn ca_file(data: &Path) -> PathBuf {
 fn receivers_that_misbehave_cost_their_own_attempt_and_nothing_else() {
     let data = data();
     let ca = ca_file(data.path());
-    let server = Server::start_with(data.path(), &["--ca-file", &ca.display().to_string()]);
+    let server = Server::start_with(data.path(), &[], &["--ca-file", &ca.display().to_string()]);
     let receivers: Vec<Receiver> = hostile::all().into_iter().map(Receiver::start).collect();
     assert!(receivers.len() >= 25);
     let mut runs = Vec::new();
@@ -92,7 +92,7 @@ fn https_needs_a_known_authority() {
     assert!(why.contains("UnknownIssuer") && why.contains("--ca-file"), "{why}");
     server.stop();
     let ca = ca_file(data.path());
-    let server = Server::start_with(data.path(), &["--ca-file", &ca.display().to_string()]);
+    let server = Server::start_with(data.path(), &[], &["--ca-file", &ca.display().to_string()]);
     let made = server.submit(&once(&receiver.url(), "30s"));
     server.run_is(&made["run_id"], "succeeded");
     server.stop();

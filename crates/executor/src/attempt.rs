@@ -11,6 +11,7 @@ use crate::{from_spec, trace, verdict};
 use hyper::Uri;
 use model::{Cause, RunId, ShardId, Spec, Target, Text};
 use node::clock::BootClock;
+use node::crash;
 use shard::command::{Answer, Command, End, Leased, Settle};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,9 +54,11 @@ pub async fn run(context: Arc<Context>, job: Job, entry: Entry, mut phase: watch
         () = stopped.wait() => failed("stopped: the run was cancelled", true),
         _ = phase.wait_for(|phase| *phase == Phase::Release) => End::Released,
     };
+    crash::point("answer-after");
     let gone = verdict::is_gone(&end);
     let run = leased.run;
     settle(&context, run.job.shard(), vec![Settle { run, token: leased.token, end }]).await;
+    crash::point("settle-after");
     if gone && run.cause() != Cause::OneOff {
         let reason = Text::from("the receiver answered 410: gone");
         let pause = Command::Pause { job: run.job, reason, until: None };
@@ -74,6 +77,7 @@ async fn work(context: &Context, job: &Job, entry: Entry) -> End {
         Ok(request) => request,
         Err(why) => return failed(&why, true),
     };
+    crash::point("send-before");
     let heard = context.options.client.send(&job.place, request, until, context.node.now()).await;
     slot.ended(BootClock.local().since(began));
     verdict::of(heard, from_spec::permanent(&job.spec))

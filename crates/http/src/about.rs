@@ -6,16 +6,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use serde_json::json;
+use wire::answer::{Health, Version};
 
 pub async fn healthz() -> Response {
-    Json(json!({"status": "ok"})).into_response()
+    Json(Health { status: "ok" }).into_response()
 }
 
 /// Ready means that every shard answers.
 pub async fn readyz(State(api): Shared) -> Answered {
     if api.node.is_live() {
-        return Ok(Json(json!({"status": "ready"})).into_response());
+        return Ok(Json(Health { status: "ready" }).into_response());
     }
     let detail = "shards are being loaded";
     Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail))
@@ -23,5 +23,5 @@ pub async fn readyz(State(api): Shared) -> Answered {
 
 pub async fn version() -> Response {
     let tzdb = calendar::tzdb_version();
-    Json(json!({"version": env!("CARGO_PKG_VERSION"), "tzdb": tzdb})).into_response()
+    Json(Version { version: env!("CARGO_PKG_VERSION"), tzdb }).into_response()
 }

@@ -6,7 +6,9 @@
 
 use crate::limits::REQUEST_ID_MAX;
 use crate::refusal::Refusal;
-use crate::{Api, Shared};
+use crate::route::{Route, Scope};
+use crate::tenant::Tenant;
+use crate::{Api, DEFAULT, Shared};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -57,11 +59,6 @@ fn admit(api: &Arc<Api>, request: &Request) -> Result<(), Refusal> {
             }
         }
     }
-    let namespace = headers.get("x-namespace").map(|value| value.to_str().unwrap_or_default());
-    if namespace.is_some_and(|name| name != "default") {
-        let detail = "this version has one namespace, default; others come later";
-        return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found", detail));
-    }
     let writes = [Method::POST, Method::PUT, Method::PATCH].contains(request.method());
     let json =
         headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|kind| {
@@ -76,6 +73,59 @@ fn admit(api: &Arc<Api>, request: &Request) -> Result<(), Refusal> {
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type", detail));
     }
     Ok(())
+}
+
+/// What stands in front of one route.
+#[derive(Debug)]
+pub struct Gate {
+    scope: Scope,
+    query: Vec<&'static str>,
+}
+
+impl Gate {
+    pub fn of(_api: Arc<Api>, route: &Route) -> Gate {
+        Gate { scope: route.scope, query: route.query.iter().map(|param| param.name).collect() }
+    }
+}
+
+/// Lets a request through to its route: the tenant is found, unknown parameters are refused.
+pub async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
+    match enter(&gate, &request) {
+        Ok(tenant) => {
+            request.extensions_mut().insert(tenant);
+            next.run(request).await
+        }
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+fn enter(gate: &Gate, request: &Request) -> Result<Tenant, Refusal> {
+    let mut namespace = None;
+    if gate.scope != Scope::Open {
+        namespace = request.headers().get("x-namespace").map(|name| name.to_str().unwrap_or("?"));
+    }
+    for pair in request.uri().query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty())
+    {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match name {
+            "namespace" if gate.scope != Scope::Open => namespace = Some(value),
+            name if gate.query.contains(&name) => {}
+            _ => return Err(unknown_parameter(&gate.query)),
+        }
+    }
+    if namespace.is_some_and(|name| name != "default") {
+        return Err(Refusal::not_found("namespace"));
+    }
+    Ok(Tenant(DEFAULT))
+}
+
+fn unknown_parameter(known: &[&'static str]) -> Refusal {
+    let known = match known.is_empty() {
+        true => "none but namespace".to_string(),
+        false => known.join(", "),
+    };
+    let detail = format!("a parameter behind the ? is not known here; known are {known}");
+    Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "unknown_field", detail)
 }
 
 /// `localhost` or a loopback address, with or without a port.

@@ -4,30 +4,12 @@
 use crate::Api;
 use crate::refusal::Refusal;
 use model::read::{Page, Read};
-use model::row::{HistoryRow, Key, Row};
-use model::{Cause, RunId, Span, Token};
+use model::row::HistoryRow;
+use model::{Cause, RunId, Span};
 
-/// Attempts that are known, oldest first.
+/// What was tried, oldest first.
 pub async fn attempts(api: &Api, run: RunId) -> Result<Vec<HistoryRow>, Refusal> {
-    let mut tokens = api.node.attempts_of(run).await?;
-    // What became of a run without an attempt has no token.
-    if !tokens.contains(&Token::NONE) {
-        tokens.push(Token::NONE);
-    }
-    let keys = tokens.into_iter().map(|token| Key::History(run, token)).collect();
-    let Page::Rows(rows) = api.node.read(run.job.shard(), Read::Rows(keys)).await? else {
-        return Ok(Vec::new());
-    };
-    let mut found: Vec<HistoryRow> = rows
-        .into_iter()
-        .flatten()
-        .filter_map(|row| match row {
-            Row::History(row) => Some(*row),
-            _ => None,
-        })
-        .collect();
-    found.sort_by_key(|row| (row.finished, row.attempt));
-    Ok(found)
+    Ok(api.node.attempts_of(run).await?)
 }
 
 /// Did it succeed? None if the store knows no such occurrence.

@@ -11,9 +11,9 @@ use axum::response::IntoResponse;
 use model::id::SHARDS;
 use model::row::Scope;
 use model::{ShardId, Slot, Text, Time};
-use serde_json::json;
 use shard::command::{Answer, Command};
-use wire::{Faults, Object};
+use wire::answer::Held;
+use wire::{Faults, Object, WordOr};
 
 struct Request {
     scope: Scope,
@@ -22,55 +22,69 @@ struct Request {
 }
 
 pub async fn hold(State(api): Shared, body: Bytes) -> Answered {
-    let request = read(&body, true)?;
+    let request = read(&body, Reason::Needed)?;
     let Request { scope, reason, until } = request;
     let command = Command::Hold { scope: scope.clone(), reason, until };
     everywhere(&api, &scope, command).await?;
-    Ok(Json(json!({"held": true})).into_response())
+    Ok(Json(Held { held: true }).into_response())
 }
 
 pub async fn release(State(api): Shared, body: Bytes) -> Answered {
-    let scope = read(&body, false)?.scope;
+    let scope = read(&body, Reason::Optional)?.scope;
     everywhere(&api, &scope, Command::Release(scope.clone())).await?;
-    Ok(Json(json!({"held": false})).into_response())
+    Ok(Json(Held { held: false }).into_response())
 }
 
-fn read(body: &[u8], needs_reason: bool) -> Result<Request, Refusal> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    Needed,
+    Optional,
+}
+
+fn read(body: &[u8], reason: Reason) -> Result<Request, Refusal> {
     let mut faults = Faults::default();
-    let Some(mut object) = Object::read(json_text(body)?, "", &mut faults) else {
-        return Err(Refusal::faults(faults));
+    let request = fields(json_text(body)?, reason, &mut faults);
+    match request {
+        Some(request) if faults.is_empty() => Ok(request),
+        _ => Err(Refusal::faults(faults)),
+    }
+}
+
+pub fn read_hold(text: &str, faults: &mut Faults) {
+    fields(text, Reason::Needed, faults);
+}
+
+pub fn read_release(text: &str, faults: &mut Faults) {
+    fields(text, Reason::Optional, faults);
+}
+
+fn fields(text: &str, needs: Reason, faults: &mut Faults) -> Option<Request> {
+    let mut object = Object::read(text, "", faults)?;
+    let scope = match object.word_or_object("scope", &["all"], faults) {
+        None | Some(WordOr::Word(_)) => Scope::All,
+        Some(WordOr::Object(scope)) => inner(scope, faults),
     };
-    let scope = match object.raw("scope").map(|raw| raw.get()) {
-        None | Some("\"all\"") => Scope::All,
-        Some(text) => inner(text, &mut faults),
-    };
-    let reason = object.short("reason", REASON_MAX, &mut faults);
-    if needs_reason && reason.is_none() && faults.is_empty() {
+    let reason = object.short("reason", REASON_MAX, faults);
+    if needs == Reason::Needed && reason.is_none() && !faults.at("/reason") {
         faults.add("/reason", "say why: whoever finds it held will ask");
     }
-    let until = object.time("until", &mut faults).map(Time::from_micros);
-    object.finish(&mut faults);
-    if !faults.is_empty() {
-        return Err(Refusal::faults(faults));
-    }
-    Ok(Request { scope, reason: Text::from(reason.unwrap_or_default()), until })
+    let until = object.time("until", faults).map(Time::from_micros);
+    object.finish(faults);
+    Some(Request { scope, reason: Text::from(reason.unwrap_or_default()), until })
 }
 
-fn inner(text: &str, faults: &mut Faults) -> Scope {
-    let Some(mut scope) = Object::read(text, "/scope", faults) else { return Scope::All };
-    let queue = scope.short("queue", 128, faults);
-    let namespace = scope.choice("namespace", &["default"], faults);
-    scope.finish(faults);
-    match (queue, namespace) {
-        (Some(queue), _) => Scope::Queue(DEFAULT, Text::from(queue)),
-        (None, Some(_)) => Scope::Namespace(DEFAULT),
-        (None, None) => {
-            if faults.is_empty() {
-                faults.add("/scope", "\"all\", {\"queue\":…} or {\"namespace\":…} is expected");
-            }
-            Scope::All
+fn inner(mut scope: Object<'_>, faults: &mut Faults) -> Scope {
+    let read = match scope.one_of(&["queue", "namespace"], faults) {
+        Some("queue") => {
+            scope.short("queue", 128, faults).map(|queue| Scope::Queue(DEFAULT, Text::from(queue)))
         }
-    }
+        Some(_) => {
+            scope.choice("namespace", &["default"], faults).map(|_| Scope::Namespace(DEFAULT))
+        }
+        None => None,
+    };
+    scope.finish(faults);
+    read.unwrap_or(Scope::All)
 }
 
 /// A queue lives in one shard; anything wider is told to each. Telling again is harmless, so a

@@ -57,15 +57,37 @@ fn answer(answer: Answer, id: JobId, status: &str) -> Answered {
     Ok(Json(body).into_response())
 }
 
+fn read_pause(text: &str, faults: &mut Faults) -> (Option<String>, Option<Time>) {
+    let Some(mut object) = Object::read(text, "", faults) else { return (None, None) };
+    let reason = object.short("reason", REASON_MAX, faults);
+    let until = object.time("until", faults).map(Time::from_micros);
+    object.finish(faults);
+    (reason, until)
+}
+
+pub fn read_pause_only(text: &str, faults: &mut Faults) {
+    read_pause(text, faults);
+}
+
+/// The body of trigger and replay.
+pub fn read_payload(text: &str, faults: &mut Faults) -> Option<model::Bytes> {
+    let mut object = Object::read(text, "", faults)?;
+    let payload = object.raw("payload").map(|raw| model::Bytes::from(raw.get().as_bytes()));
+    object.finish(faults);
+    if payload.as_ref().is_some_and(|payload| payload.len() > PAYLOAD_MAX) {
+        faults.add("/payload", "a payload has at most 256 KiB");
+    }
+    payload
+}
+
+pub fn read_payload_only(text: &str, faults: &mut Faults) {
+    read_payload(text, faults);
+}
+
 pub async fn pause(State(api): Shared, Path(job): Path<String>, body: Bytes) -> Answered {
     let id = job_id(&job)?;
     let mut faults = Faults::default();
-    let (mut reason, mut until) = (None, None);
-    if let Some(mut object) = Object::read(optional_text(&body)?, "", &mut faults) {
-        reason = object.short("reason", REASON_MAX, &mut faults);
-        until = object.time("until", &mut faults).map(Time::from_micros);
-        object.finish(&mut faults);
-    }
+    let (reason, until) = read_pause(optional_text(&body)?, &mut faults);
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
@@ -83,14 +105,7 @@ pub async fn trigger(
     let id = job_id(&job)?;
     let text = optional_text(&body)?;
     let mut faults = Faults::default();
-    let mut payload = None;
-    if let Some(mut object) = Object::read(text, "", &mut faults) {
-        payload = object.raw("payload").map(|raw| model::Bytes::from(raw.get().as_bytes()));
-        object.finish(&mut faults);
-    }
-    if payload.as_ref().is_some_and(|payload| payload.len() > PAYLOAD_MAX) {
-        faults.add("/payload", "a payload has at most 256 KiB");
-    }
+    let payload = read_payload(text, &mut faults);
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }

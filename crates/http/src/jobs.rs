@@ -1,6 +1,6 @@
 //! Making jobs: one, or a batch in which each has its own answer.
 
-use crate::limits::BATCH_MAX;
+use crate::limits::{BATCH_MAX, KEY_MAX};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::{Api, DEFAULT, Shared, spec};
 use axum::Json;
@@ -43,16 +43,8 @@ pub async fn create(State(api): Shared, headers: HeaderMap, body: Bytes) -> Answ
 
 /// Items are independent: one that is refused leaves the others made.
 pub async fn batch(State(api): Shared, body: Bytes) -> Answered {
-    let text = json_text(&body)?;
     let mut faults = Faults::default();
-    let items = match Object::read(text, "", &mut faults) {
-        Some(mut object) => {
-            let items = object.list("jobs", BATCH_MAX, &mut faults).unwrap_or_default();
-            object.finish(&mut faults);
-            items
-        }
-        None => Vec::new(),
-    };
+    let items = read_batch(json_text(&body)?, &mut faults);
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
@@ -84,6 +76,28 @@ pub async fn batch(State(api): Shared, body: Bytes) -> Answered {
         }
     }
     Ok(Json(json!({ "results": results })).into_response())
+}
+
+/// The body of `create`, for its description.
+pub fn read_one(text: &str, faults: &mut Faults) {
+    JobRequest::read(text, "", faults);
+}
+
+fn read_batch<'a>(text: &'a str, faults: &mut Faults) -> Vec<&'a RawValue> {
+    let Some(mut object) = Object::read(text, "", faults) else { return Vec::new() };
+    let items = object.list("jobs", BATCH_MAX, faults);
+    if items.is_none() && !faults.at("/jobs") {
+        faults.add("/jobs", "jobs are missing");
+    }
+    object.finish(faults);
+    items.unwrap_or_default()
+}
+
+/// The body of `batch` with its items, for its description.
+pub fn read_batch_fully(text: &str, faults: &mut Faults) {
+    for (index, item) in read_batch(text, faults).into_iter().enumerate() {
+        JobRequest::read(item.get(), &format!("/jobs/{index}"), faults);
+    }
 }
 
 fn refused(refusal: &Refusal) -> Value {
@@ -162,7 +176,7 @@ fn created(spec: &Spec, paused: bool, submitted: &Submitted, now: Time) -> Creat
 pub fn key_header(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
-        Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_string())),
+        Ok(key) if (1..=KEY_MAX).contains(&key.len()) => Ok(Some(key.to_string())),
         _ => {
             let detail = "the header Idempotency-Key has 1 to 255 visible characters";
             Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail))

@@ -4,6 +4,7 @@
 //! read from the store, never from the core's memory.
 
 mod about;
+mod doctor;
 mod door;
 mod history;
 mod hold;
@@ -11,21 +12,29 @@ mod job_read;
 mod job_verbs;
 mod jobs;
 pub mod limits;
+pub mod openapi;
+mod patience;
 mod preview;
 mod refusal;
+mod room;
+pub mod route;
 mod run_read;
 mod run_verbs;
 pub mod secrets;
 mod serve;
 mod spec;
+mod table;
 pub mod target_test;
+mod tenant;
+pub mod tls;
 mod work;
 
-pub use serve::{Server, serve};
+pub use route::{Route, Scope, Twice};
+pub use serve::{Bounds, Peer, Server, serve};
+pub use table::table;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
 use model::Namespace;
 use node::NodeHandle;
 use std::net::SocketAddr;
@@ -47,28 +56,7 @@ pub(crate) type Shared = axum::extract::State<Arc<Api>>;
 
 pub fn routes(api: Api) -> Router {
     let api = Arc::new(api);
-    Router::new()
-        .route("/v1/jobs", post(jobs::create))
-        .route("/v1/jobs/batch", post(jobs::batch))
-        .route("/v1/jobs/{job}", get(job_read::show).delete(job_verbs::cancel))
-        .route("/v1/jobs/{job}/pause", post(job_verbs::pause))
-        .route("/v1/jobs/{job}/resume", post(job_verbs::resume))
-        .route("/v1/jobs/{job}/trigger", post(job_verbs::trigger))
-        .route("/v1/runs/{run}", get(run_read::show))
-        .route("/v1/runs/{run}/cancel", post(run_verbs::cancel))
-        .route("/v1/runs/{run}/replay", post(run_verbs::replay))
-        .route("/v1/work/claim", post(work::claim))
-        .route("/v1/work/heartbeat", post(work::heartbeat))
-        .route("/v1/work/settle", post(work::settle))
-        .route("/v1/schedules/preview", post(preview::preview))
-        .route("/v1/targets/test", post(target_test::test))
-        .route("/v1/signing-secrets", get(secrets::list))
-        .route("/v1/signing-secrets/rotate", post(secrets::rotate))
-        .route("/v1/hold", post(hold::hold))
-        .route("/v1/release", post(hold::release))
-        .route("/v1/version", get(about::version))
-        .route("/healthz", get(about::healthz))
-        .route("/readyz", get(about::readyz))
+    route::router(&api, table::table())
         .layer(DefaultBodyLimit::max(limits::BODY_MAX))
         .layer(axum::middleware::from_fn_with_state(api.clone(), door::guard))
         .with_state(api)

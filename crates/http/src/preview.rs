@@ -16,21 +16,9 @@ use wire::{DstDate, DstKind, Faults, Instant, Object, Preview, timestamp};
 
 pub async fn preview(State(api): Shared, body: Bytes) -> Answered {
     let mut faults = Faults::default();
-    let Some(mut object) = Object::read(json_text(&body)?, "", &mut faults) else {
-        return Err(Refusal::faults(faults));
-    };
-    let count = object.number("count", 1..=PREVIEW_COUNT_MAX, &mut faults).unwrap_or(PREVIEW_COUNT);
-    let after = object.time("after", &mut faults).map(Time::from_micros);
+    let read = read(json_text(&body)?, &mut faults);
+    let Some((count, after, request)) = read else { return Err(Refusal::faults(faults)) };
     let after = after.unwrap_or_else(|| api.node.now());
-    let request = object.object("schedule", &mut faults);
-    object.finish(&mut faults);
-    let Some(request) = request else {
-        if faults.is_empty() {
-            faults.add("/schedule", "a schedule is missing");
-        }
-        return Err(Refusal::faults(faults));
-    };
-    let request = ScheduleRequest::read(request, &mut faults);
     let spec = spec::schedule(request, after, "/schedule", &mut faults);
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
@@ -66,6 +54,22 @@ pub async fn preview(State(api): Shared, body: Bytes) -> Answered {
             .collect(),
     };
     Ok(Json(preview).into_response())
+}
+
+fn read(text: &str, faults: &mut Faults) -> Option<(u64, Option<Time>, ScheduleRequest)> {
+    let mut object = Object::read(text, "", faults)?;
+    let count = object.number("count", 1..=PREVIEW_COUNT_MAX, faults).unwrap_or(PREVIEW_COUNT);
+    let after = object.time("after", faults).map(Time::from_micros);
+    let schedule = object.object("schedule", faults);
+    object.finish(faults);
+    if schedule.is_none() && !faults.at("/schedule") {
+        faults.add("/schedule", "a schedule is missing");
+    }
+    Some((count, after, ScheduleRequest::read(schedule?, faults)))
+}
+
+pub fn read_only(text: &str, faults: &mut Faults) {
+    read(text, faults);
 }
 
 fn kind(effect: DstEffect) -> DstKind {

@@ -1,6 +1,7 @@
 //! What a person does to a run: cancel it, replay a dead one.
 
 use crate::Shared;
+use crate::job_verbs::read_payload;
 use crate::jobs::optional_text;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::run_read::{name, run_id};
@@ -12,7 +13,7 @@ use hyper::StatusCode;
 use model::RunId;
 use serde_json::json;
 use shard::command::{Answer, Command, Refused};
-use wire::{Faults, Object};
+use wire::Faults;
 
 pub async fn cancel(State(api): Shared, Path(run): Path<String>) -> Answered {
     let run = run_id(&run)?;
@@ -29,11 +30,7 @@ pub async fn cancel(State(api): Shared, Path(run): Path<String>) -> Answered {
 pub async fn replay(State(api): Shared, Path(run): Path<String>, body: Bytes) -> Answered {
     let run = run_id(&run)?;
     let mut faults = Faults::default();
-    let mut payload = None;
-    if let Some(mut object) = Object::read(optional_text(&body)?, "", &mut faults) {
-        payload = object.raw("payload").map(|raw| model::Bytes::from(raw.get().as_bytes()));
-        object.finish(&mut faults);
-    }
+    let payload = read_payload(optional_text(&body)?, &mut faults);
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }

@@ -10,9 +10,8 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use hyper::{HeaderMap, StatusCode};
 use model::{Namespace, Span, Time};
-use serde_json::{Value, json};
 use std::fmt;
-use wire::{Faults, Object, timestamp};
+use wire::{Faults, Object, timestamp, webhook};
 
 /// How long the old secrets sign beside the new one unless told otherwise.
 const OVERLAP: Span = Span::from_secs(86_400);
@@ -27,10 +26,14 @@ pub struct SigningSecret {
 }
 
 impl SigningSecret {
-    pub fn json(&self) -> Value {
+    pub fn wire(&self) -> webhook::SigningSecret {
         let time = |at: Time| timestamp::format(at.micros());
-        json!({"id": self.id, "secret": self.secret, "created_at": time(self.created_at),
-               "expires_at": self.expires_at.map(time)})
+        webhook::SigningSecret {
+            id: self.id.clone(),
+            secret: self.secret.clone(),
+            created_at: time(self.created_at),
+            expires_at: self.expires_at.map(time),
+        }
     }
 }
 
@@ -103,22 +106,26 @@ pub async fn rotate(State(api): Shared, headers: HeaderMap, body: Bytes) -> Answ
 
 fn read(body: &[u8]) -> Result<Span, Refusal> {
     let mut faults = Faults::default();
-    let Some(mut object) = Object::read(optional_text(body)?, "", &mut faults) else {
-        return Err(Refusal::faults(faults));
-    };
-    let overlap = object.span("overlap", &mut faults).map_or(OVERLAP, Span::from_micros);
-    object.finish(&mut faults);
+    let overlap = overlap(optional_text(body)?, &mut faults);
+    if faults.is_empty() { Ok(overlap) } else { Err(Refusal::faults(faults)) }
+}
+
+pub fn read_only(text: &str, faults: &mut Faults) {
+    overlap(text, faults);
+}
+
+fn overlap(text: &str, faults: &mut Faults) -> Span {
+    let Some(mut object) = Object::read(text, "", faults) else { return OVERLAP };
+    let overlap = object.span("overlap", faults).map_or(OVERLAP, Span::from_micros);
+    object.finish(faults);
     if overlap.micros() < 0 || overlap > OVERLAP_MAX {
         faults.add("/overlap", "secrets overlap by 0s to 30d");
     }
-    match faults.is_empty() {
-        true => Ok(overlap),
-        false => Err(Refusal::faults(faults)),
-    }
+    overlap
 }
 
-fn items(list: &[SigningSecret]) -> Value {
-    json!({"items": list.iter().map(SigningSecret::json).collect::<Vec<Value>>()})
+fn items(list: &[SigningSecret]) -> webhook::SigningSecrets {
+    webhook::SigningSecrets { items: list.iter().map(SigningSecret::wire).collect() }
 }
 
 fn failed(why: String) -> Refusal {

@@ -12,12 +12,11 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use hyper::StatusCode;
 use model::{Namespace, Span, Target, Time};
-use serde_json::json;
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 use wire::job::{TargetRequest, read_target};
-use wire::{Faults, Object};
+use wire::{Faults, Object, webhook};
 
 #[derive(Debug)]
 pub struct TargetTest {
@@ -56,31 +55,35 @@ pub async fn test(State(api): Shared, body: Bytes) -> Answered {
     };
     let tested = testing.await;
     let start = &tested.body[..tested.body.len().min(TARGET_TEST_BODY)];
-    Ok(Json(json!({
-        "id": tested.id,
-        "run_status": tested.meaning,
-        "status": tested.code,
-        "duration_ms": tested.took.micros() / 1_000,
-        "body": String::from_utf8_lossy(start),
-        "error": tested.error,
-    }))
+    Ok(Json(webhook::TargetTested {
+        run_status: tested.meaning,
+        status: tested.code,
+        duration_ms: tested.took.micros() / 1_000,
+        body: String::from_utf8_lossy(start).into_owned(),
+        id: tested.id,
+        error: tested.error,
+    })
     .into_response())
 }
 
 fn read(body: &[u8], now: Time) -> Result<TargetTest, Refusal> {
     let mut faults = Faults::default();
-    let Some(mut object) = Object::read(json_text(body)?, "", &mut faults) else {
-        return Err(Refusal::faults(faults));
-    };
-    let request = match object.object("target", &mut faults) {
-        Some(target) => read_target(target, "/target", &mut faults),
-        None => None,
-    };
-    let payload =
-        object.raw("payload").map_or_else(|| "{}".to_string(), |raw| raw.get().to_string());
-    let timeout = object.span("timeout", &mut faults);
-    object.finish(&mut faults);
-    let timeout = timeout.map_or(TARGET_TEST_TIMEOUT, Span::from_micros);
+    match fields(json_text(body)?, now, &mut faults) {
+        Some(test) if faults.is_empty() => Ok(test),
+        _ => Err(Refusal::faults(faults)),
+    }
+}
+
+pub fn read_only(text: &str, faults: &mut Faults) {
+    fields(text, Time::MIN, faults);
+}
+
+fn fields(text: &str, now: Time, faults: &mut Faults) -> Option<TargetTest> {
+    let mut object = Object::read(text, "", faults)?;
+    let request = object.object("target", faults).and_then(|target| read_target(target, faults));
+    let payload = object.raw("payload").map_or("{}", |raw| raw.get()).to_string();
+    let timeout = object.span("timeout", faults).map_or(TARGET_TEST_TIMEOUT, Span::from_micros);
+    object.finish(faults);
     if timeout < TIMEOUT_MIN || timeout > TIMEOUT_HTTP {
         faults.add("/timeout", "the timeout of a test lies between 100ms and 30s");
     }
@@ -92,18 +95,12 @@ fn read(body: &[u8], now: Time) -> Result<TargetTest, Refusal> {
             faults.add("/target/worker", "only http targets can be tested");
             None
         }
-        Some(request) => spec::target(request, "", &mut faults),
+        Some(request) => spec::target(request, "", faults),
+        None if faults.is_empty() => {
+            faults.add("/target", "a target is missing: {\"http\":{…}}");
+            None
+        }
         None => None,
     };
-    match target {
-        Some(target) if faults.is_empty() => {
-            Ok(TargetTest { namespace: DEFAULT, target, payload, timeout, now })
-        }
-        _ => {
-            if faults.is_empty() {
-                faults.add("/target", "a target is missing: {\"http\":{…}}");
-            }
-            Err(Refusal::faults(faults))
-        }
-    }
+    Some(TargetTest { namespace: DEFAULT, target: target?, payload, timeout, now })
 }

@@ -162,12 +162,14 @@ pub async fn heartbeat(State(api): Shared, body: Bytes) -> Answered {
             _ => return Err(crate::refusal::unexpected()),
         };
         for ((index, _), (run, answer)) in beats.iter().zip(answers) {
-            let status = match answer {
-                BeatAnswer::Ok => "ok",
-                BeatAnswer::Cancel => "cancel",
-                BeatAnswer::Stale => "stale",
+            let run = run.to_string();
+            results[*index] = match answer {
+                BeatAnswer::Ok { until } => {
+                    json!({"run_id": run, "status": "ok", "lease_expires_at": time(until)})
+                }
+                BeatAnswer::Cancel => json!({"run_id": run, "status": "cancel"}),
+                BeatAnswer::Stale => json!({"run_id": run, "status": "stale"}),
             };
-            results[*index] = json!({"run_id": run.to_string(), "status": status});
         }
     }
     Ok(Json(json!({"results": results, "signal": "none"})).into_response())

@@ -41,8 +41,8 @@ impl Slot {
     }
 }
 
-/// A tenant: text outside, a number inside, first in every key.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// A tenant: text outside, a number inside, first in every key. 0 is `default`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Namespace(pub u32);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,15 +1,16 @@
 //! The driver: one thread that owns the `Host`, hears callers and lanes, and keeps the time.
 
 use crate::clock::BootClock;
+use crate::crash;
 use crate::handle::Shared;
 use crate::lanes::{Lane, Which, lane_of};
-use crate::limits::{CALL_WAIT, INPUT_SLICE, TICK_MAX};
+use crate::limits::{INPUT_SLICE, TICK_MAX};
 use crate::seen::Seen;
 use model::id::SHARDS;
-use model::{ShardId, Span, Time};
-use shard::command::{Answer, Claim, Command, CommandId, End, Leased, Settle};
-use shard::{CallId, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
-use std::collections::{BTreeMap, BTreeSet};
+use model::{ShardId, Span};
+use shard::command::{Answer, Command, CommandId};
+use shard::{CallId, Counts, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -25,24 +26,18 @@ pub enum Input {
         wait: Span,
         reply: oneshot::Sender<Answer>,
     },
-    /// The caller hung up; `late` is an answer that came while it did.
+    /// The caller hung up; `late`: an answer came while it did.
     Gone {
         id: CommandId,
-        shard: ShardId,
-        late: Option<Answer>,
+        late: bool,
     },
     Store {
         which: Which,
         id: CallId,
         answer: StoreAnswer,
     },
+    Count(oneshot::Sender<Vec<(ShardId, Counts)>>),
     Stop,
-}
-
-#[derive(Debug)]
-pub struct Waiter {
-    reply: oneshot::Sender<Answer>,
-    claim: Option<Claim>,
 }
 
 pub struct Driver {
@@ -54,9 +49,7 @@ pub struct Driver {
     pub shared: Arc<Shared>,
     pub seen: Seen,
     pub live: watch::Sender<bool>,
-    pub callers: BTreeMap<CommandId, Waiter>,
-    /// Questions of our own: what did the claim of a caller who hung up get?
-    pub undone: BTreeSet<CommandId>,
+    pub callers: BTreeMap<CommandId, oneshot::Sender<Answer>>,
     /// Nobody else can hold this store, so shards are taken as fast as the store answers.
     pub exclusive: bool,
 }
@@ -100,22 +93,12 @@ impl Driver {
         let local = BootClock.local();
         match input {
             Input::Call { id, shard, command, wait, reply } => {
-                let claim = match &command {
-                    Command::Claim(claim) => Some(claim.clone()),
-                    _ => None,
-                };
-                self.callers.insert(id, Waiter { reply, claim });
+                self.callers.insert(id, reply);
                 self.host.handle_command(local, id, shard, command, wait);
             }
-            Input::Gone { id, shard, late } => {
-                if let Some(waiter) = self.callers.remove(&id) {
+            Input::Gone { id, late } => {
+                if self.callers.remove(&id).is_some() || late {
                     self.host.handle_gone(local, id);
-                    if let Some(claim) = waiter.claim {
-                        self.ask_what_it_got(shard, claim);
-                    }
-                }
-                if let Some(answer) = late {
-                    self.hand_back(shard, answer);
                 }
             }
             Input::Store { which, id, answer } => {
@@ -132,6 +115,11 @@ impl Driver {
                 if good {
                     self.hurry();
                 }
+            }
+            Input::Count(reply) => {
+                let counts = self.host.shards().map(|shard| (shard.id(), shard.counts()));
+                // Who asked may be gone.
+                let _ = reply.send(counts.collect());
             }
             Input::Stop => {}
         }
@@ -155,13 +143,12 @@ impl Driver {
                 HostOutput::Send(_, message) => {
                     self.host.handle_bounce(BootClock.local(), &message);
                 }
-                HostOutput::Shard(shard, Output::Reply(id, answer)) => {
-                    if self.undone.remove(&id) {
-                        self.hand_back(shard, answer);
-                    } else if let Some(waiter) = self.callers.remove(&id)
-                        && let Err(answer) = waiter.reply.send(answer)
+                HostOutput::Shard(_, Output::Reply(id, answer)) => {
+                    crash::point("reply-before");
+                    if let Some(reply) = self.callers.remove(&id)
+                        && reply.send(answer).is_err()
                     {
-                        self.hand_back(shard, answer);
+                        self.host.handle_gone(BootClock.local(), id);
                     }
                 }
                 HostOutput::Shard(_, Output::Stop(run, token)) => {
@@ -179,37 +166,9 @@ impl Driver {
         self.live.send_if_modified(|was| std::mem::replace(was, all) != all);
     }
 
-    /// A claim may be on its way to the store when its caller hangs up, and the core then answers
-    /// nobody. The same request again, for no new run, tells what it got.
-    fn ask_what_it_got(&mut self, shard: ShardId, claim: Claim) {
-        let local = BootClock.local();
-        let claim = Claim { max: 0, wait_until: Time::MIN, ..claim };
-        let id = self.next_id();
-        self.undone.insert(id);
-        self.host.handle_command(local, id, shard, Command::Claim(claim), CALL_WAIT);
-    }
-
-    fn next_id(&self) -> CommandId {
-        CommandId(self.shared.last.fetch_add(1, Ordering::Relaxed) + 1)
-    }
-
-    /// Leases that nobody heard of are released; other answers need no undoing.
-    fn hand_back(&mut self, shard: ShardId, answer: Answer) {
-        let Answer::Claimed(leases) = answer else { return };
-        if leases.is_empty() {
-            return;
-        }
-        let settle =
-            |leased: Leased| Settle { run: leased.run, token: leased.token, end: End::Released };
-        let settles = Command::Settle(leases.into_iter().map(settle).collect());
-        let id = self.next_id();
-        self.host.handle_command(BootClock.local(), id, shard, settles, CALL_WAIT);
-    }
-
     fn send(&mut self, id: CallId, call: StoreCall) {
         if let StoreCall::Commit(commits) = &call {
             self.seen.commits(commits);
-            self.shared.finished().commits(commits);
         }
         match lane_of(&call) {
             Which::Commit => self.commit.send(id, call),

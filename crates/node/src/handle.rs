@@ -2,17 +2,19 @@
 
 use crate::clock::BootClock;
 use crate::driver::Input;
-use crate::finished::Finished;
-use crate::limits::CALL_WAIT;
-use crate::start::Search;
+use crate::limits::{ATTEMPTS_SHOWN, CALL_WAIT};
 use crate::stops::{Stopped, Stops};
 use model::read::{Page, Read};
-use model::{NodeId, RunId, ShardId, Span, Spec, Time, Token};
+use model::row::HistoryRow;
+use model::{JobId, Namespace, NodeId, RunId, ShardId, Span, Spec, Text, Time, Token};
+use shard::Counts;
 use shard::command::{Answer, Command, CommandId, Refused};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use store::{Store, StoreError};
+use store::catalog::{Changed, Entry, EntryChange, List, Place};
+use store::search::{FindJobs, FindRuns, Found, JobFound, QueueCounts, RunFound};
+use store::{Backend, StoreError};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 /// What driver and callers share.
@@ -23,13 +25,6 @@ pub struct Shared {
     /// The last number given to a command or a request.
     pub last: AtomicU64,
     pub stops: Arc<Stops>,
-    finished: Mutex<Finished>,
-}
-
-impl Shared {
-    pub fn finished(&self) -> MutexGuard<'_, Finished> {
-        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[derive(Clone)]
@@ -37,8 +32,7 @@ pub struct NodeHandle {
     pub(crate) node: NodeId,
     pub(crate) input: SyncSender<Input>,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) search: Option<Search>,
+    pub(crate) store: Arc<dyn Backend>,
     pub(crate) calls: Arc<Semaphore>,
     pub(crate) settles: Arc<Semaphore>,
     pub(crate) reads: Arc<Semaphore>,
@@ -90,7 +84,7 @@ impl NodeHandle {
         if self.input.try_send(input).is_err() {
             return Answer::Refused(Refused::Busy);
         }
-        Waiting { id, shard, input: &self.input, heard: Some(heard) }.answer().await
+        Waiting { id, input: &self.input, heard: Some(heard) }.answer().await
     }
 
     /// Rows as the store has them, read on a thread that may block.
@@ -105,7 +99,7 @@ impl NodeHandle {
 
     async fn blocking<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+        ask: impl FnOnce(&dyn Backend) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Reading> {
         let _permit = self.reads.acquire().await.map_err(|_| Reading)?;
         let store = self.store.clone();
@@ -113,13 +107,59 @@ impl NodeHandle {
         answer.map_err(|_| Reading)?.map_err(|_| Reading)
     }
 
-    /// Tokens of the attempts of a run: from the history if the store can search it, else of those
-    /// that ended in this process's life.
-    pub async fn attempts_of(&self, run: RunId) -> Result<Vec<Token>, Reading> {
-        match self.search.clone() {
-            Some(search) => self.blocking(move |_| search(run)).await,
-            None => Ok(self.shared.finished().tokens(run)),
+    /// What was tried for a run, first one first.
+    pub async fn attempts_of(&self, run: RunId) -> Result<Vec<HistoryRow>, Reading> {
+        self.blocking(move |store| store.attempts(run, ATTEMPTS_SHOWN)).await
+    }
+
+    pub async fn find_jobs(&self, find: FindJobs) -> Result<Found<JobFound>, Reading> {
+        self.blocking(move |store| store.find_jobs(&find)).await
+    }
+
+    pub async fn find_runs(&self, find: FindRuns) -> Result<Found<RunFound>, Reading> {
+        self.blocking(move |store| store.find_runs(&find)).await
+    }
+
+    /// What became of a job's instants in `[from, until]`.
+    pub async fn verdicts(
+        &self,
+        job: JobId,
+        (from, until): (Time, Time),
+        limit: usize,
+    ) -> Result<Vec<HistoryRow>, Reading> {
+        self.blocking(move |store| store.verdicts(job, from, until, limit)).await
+    }
+
+    pub async fn queue_counts(
+        &self,
+        namespace: Namespace,
+        queue: Text,
+        soon: Span,
+    ) -> Result<QueueCounts, Reading> {
+        self.blocking(move |store| store.queue_counts(namespace, &queue, soon)).await
+    }
+
+    pub async fn entry(&self, place: Place) -> Result<Option<Entry>, Reading> {
+        let entries = self.blocking(move |store| store.entries(&[place])).await?;
+        Ok(entries.into_iter().next().flatten())
+    }
+
+    pub async fn list_entries(&self, list: List) -> Result<Vec<Entry>, Reading> {
+        self.blocking(move |store| store.list_entries(&list)).await
+    }
+
+    /// Durable when it answers. `Err` says that it may or may not have been made: look again.
+    pub async fn change_entries(&self, changes: Vec<EntryChange>) -> Result<Changed, Reading> {
+        self.blocking(move |store| store.change_entries(&changes)).await
+    }
+
+    /// What is in memory, by shard; empty while the driver is too busy to say.
+    pub async fn counts(&self) -> Vec<(ShardId, Counts)> {
+        let (reply, heard) = oneshot::channel();
+        if self.input.try_send(Input::Count(reply)).is_err() {
+            return Vec::new();
         }
+        heard.await.unwrap_or_default()
     }
 
     /// A number for a claim that no other request of this process has.
@@ -142,7 +182,6 @@ impl std::fmt::Debug for NodeHandle {
 /// moment, the leases nobody heard of are handed back.
 struct Waiting<'a> {
     id: CommandId,
-    shard: ShardId,
     input: &'a SyncSender<Input>,
     heard: Option<oneshot::Receiver<Answer>>,
 }
@@ -162,8 +201,8 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let Some(mut heard) = self.heard.take() else { return };
         heard.close();
-        let late = heard.try_recv().ok();
+        let late = heard.try_recv().is_ok();
         // There is room for one of these per call (`INPUT_MAX`).
-        let _ = self.input.try_send(Input::Gone { id: self.id, shard: self.shard, late });
+        let _ = self.input.try_send(Input::Gone { id: self.id, late });
     }
 }

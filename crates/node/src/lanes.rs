@@ -3,6 +3,7 @@
 //! `PAGES_MAX` pages and the reads of the commands in its inboxes).
 
 use crate::calls::carry;
+use crate::crash;
 use crate::driver::Input;
 use shard::{CallId, StoreCall};
 use std::collections::VecDeque;
@@ -38,7 +39,17 @@ impl Lane {
         let (thread, calls) = sync_channel::<(CallId, StoreCall)>(1);
         crate::tasks::thread(&format!("lane-{which:?}").to_lowercase(), move || {
             while let Ok((id, call)) = calls.recv() {
+                if which == Which::Commit {
+                    crash::point("commit-before");
+                    crash::during("commit-during");
+                }
                 let answer = carry(store.as_ref(), &call);
+                crash::point(match call {
+                    StoreCall::Commit(_) => "commit-after",
+                    StoreCall::Read(_) => "load-after",
+                    StoreCall::Renew(_) => "renew-after",
+                    StoreCall::Take(_) | StoreCall::Give(_) => "take-after",
+                });
                 if input.send(Input::Store { which, id, answer }).is_err() {
                     return; // The driver has ended.
                 }

@@ -13,23 +13,30 @@
 //! - A caller that goes away (its future is dropped) is told to the core, which undoes its claim.
 //! - A panic anywhere ends the process (`tasks::end_on_panic`): no part dies silently.
 //!
-//! What it does not do: forward to other nodes (there is one), keep names or namespaces, write.
+//! `names` and `namespaces` keep their entries in the store's catalog; `retention` ends history.
+//!
+//! What it does not do: forward to other nodes (there is one), write outside the store.
 
 mod calls;
 pub mod clock;
+pub mod crash;
 mod driver;
-mod finished;
 mod handle;
 mod lanes;
 pub mod limits;
+pub mod names;
+pub mod namespaces;
 pub mod random;
+mod retention;
 mod seen;
 mod start;
+mod steer;
 mod stops;
 pub mod tasks;
 
 pub use handle::{NodeHandle, Reading};
+pub use retention::Retention;
 pub use seen::SeenQueue;
-pub use start::{Node, Options, Search};
+pub use start::{Node, Options};
 pub use stops::Stopped;
 pub use tasks::Tasks;

@@ -16,11 +16,31 @@ pub const INPUT_SLICE: usize = 256;
 pub const READS_MAX: usize = 16;
 /// Queues with webhooks that one process serves. Each costs a waiting claim.
 pub const QUEUES_MAX: usize = 10_000;
-/// Finished runs whose attempts can be named without a search (about 100 bytes each).
-pub const FINISHED_MAX: usize = 100_000;
+/// Attempts of one run that are shown; a run that was snoozed for months has more.
+pub const ATTEMPTS_SHOWN: usize = 1_000;
 /// Stops that came before their attempt was registered.
 pub const EARLY_STOPS_MAX: usize = 1_024;
 /// How long a caller waits for an ordinary command.
 pub const CALL_WAIT: Span = Span::from_secs(10);
+/// How far the wall clock may be away to be steered towards; further is a step.
+pub const CLOCK_NEAR: Span = Span::from_millis(500);
+/// Steering moves time by at most one part in so many: less than the core allows for drift.
+pub const CLOCK_STEER: i64 = 2_000;
+/// A step forward by more is held: somebody may have set the clock wrongly.
+pub const CLOCK_STEP_MAX: Span = Span::from_secs(300);
+/// If the clock stays there for so long, it was meant.
+pub const CLOCK_HELD: Span = Span::from_secs(60);
+/// How often a test's clock is read from its file.
+pub const TEST_CLOCK_EVERY: Duration = Duration::from_millis(2);
 /// The driver looks around at least this often, whatever the core says.
 pub const TICK_MAX: Duration = Duration::from_secs(1);
+/// Namespaces remembered, and entries of them read at once.
+pub const NAMESPACES_KNOWN: usize = 10_000;
+/// A namespace that others make at the same time is looked for so often.
+pub const NAMESPACE_TRIES: usize = 20;
+/// History rows looked at in one slice of removing, and the pause after each: at most 10,000 rows
+/// a second, in transactions of a few milliseconds.
+pub const PRUNE_SLICE: usize = 500;
+pub const PRUNE_PAUSE: Duration = Duration::from_millis(50);
+/// From the end of a pass to the beginning of the next, at most.
+pub const PRUNE_AGAIN: Duration = Duration::from_secs(600);

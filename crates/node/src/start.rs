@@ -11,34 +11,23 @@ use crate::handle::{NodeHandle, Shared};
 use crate::lanes::{Lane, Which};
 use crate::limits::{CALLS_MAX, INPUT_MAX, READS_MAX, SETTLES_MAX};
 use crate::seen::{Seen, SeenQueue};
-use crate::{random, tasks};
+use crate::{crash, random, tasks};
 use model::cluster::Renew;
-use model::{NodeId, RunId, Span, Token};
+use model::{NodeId, Span};
 use shard::limits::NODE_TTL;
-use shard::{Host, Planted};
-use std::collections::{BTreeMap, BTreeSet};
+use shard::{Bug, Host, Planted};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use store::{Store, StoreError};
+use store::{Backend, Store, StoreError};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-/// Finds the attempts of a run in the history. A backend may offer it; `Store` does not ask for it.
-pub type Search = Arc<dyn Fn(RunId) -> Result<Vec<Token>, StoreError> + Send + Sync>;
-
-#[derive(Clone)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub node: u32,
     /// The store is locked by this process: nobody else is alive.
     pub exclusive: bool,
-    /// Without it only attempts that ended in this process's life can be shown.
-    pub search: Option<Search>,
-}
-
-impl std::fmt::Debug for Options {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options").field("node", &self.node).finish_non_exhaustive()
-    }
 }
 
 #[derive(Debug)]
@@ -50,12 +39,13 @@ pub struct Node {
 impl Node {
     /// Starts the threads. The queues with webhooks are told on the channel as they are seen.
     pub fn start(
-        store: Arc<dyn Store>,
+        store: Arc<dyn Backend>,
         options: Options,
     ) -> Result<(Node, mpsc::Receiver<SeenQueue>), StoreError> {
         let id = NodeId { node: options.node, boot: random::bits() >> 1 };
         if options.exclusive {
-            end_former(store.as_ref(), id)?;
+            end_former(&*store, id)?;
+            crash::point("former-ended");
         }
         let (input, inputs) = sync_channel(INPUT_MAX);
         let (seen, told) = Seen::new();
@@ -63,8 +53,12 @@ impl Node {
         let shared = Arc::new(Shared::default());
         shared.last.store(random::bits() >> 8, Ordering::Relaxed);
         let lane = |which| Lane::start(which, store.clone(), input.clone());
+        let mut host = Host::new(id, planted());
+        if options.exclusive {
+            host.follow_clock_steps();
+        }
         let driver = Driver {
-            host: Host::new(id, Planted(None)),
+            host,
             input: inputs,
             commit: lane(Which::Commit),
             read: lane(Which::Read),
@@ -73,7 +67,6 @@ impl Node {
             seen,
             live,
             callers: BTreeMap::new(),
-            undone: BTreeSet::new(),
             exclusive: options.exclusive,
         };
         tasks::thread("driver", move || driver.run());
@@ -82,7 +75,6 @@ impl Node {
             input: input.clone(),
             shared,
             store,
-            search: options.search,
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
             settles: Arc::new(Semaphore::new(SETTLES_MAX)),
             reads: Arc::new(Semaphore::new(READS_MAX)),
@@ -100,6 +92,21 @@ impl Node {
         let _ = self.input.send(Input::Stop);
         let _ = self.handle.store.renew(Renew { node: self.handle.node, ttl: Span::ZERO });
     }
+}
+
+/// The crash test proves that it would notice a fault of the core by planting one, as the simulator
+/// does. Only in builds that carry the faults (the feature `planted` of `shard`) and are not for
+/// use: elsewhere the variable is not even read.
+fn planted() -> Planted {
+    if !cfg!(debug_assertions) {
+        return Planted(None);
+    }
+    let Ok(name) = std::env::var("DULY_PLANTED") else { return Planted(None) };
+    let bug = Bug::ALL.iter().copied().find(|bug| format!("{bug:?}") == name);
+    if bug.is_none() {
+        tasks::end(&format!("DULY_PLANTED={name}: there is no such fault"));
+    }
+    Planted(bug)
 }
 
 fn end_former(store: &dyn Store, id: NodeId) -> Result<(), StoreError> {

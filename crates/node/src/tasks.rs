@@ -40,6 +40,15 @@ pub fn every(name: &str, pause: Duration, mut body: impl FnMut() + Send + 'stati
     });
 }
 
+/// As `every`, with a pause that the body chooses anew each time.
+pub fn every_now_and_then(name: &str, mut body: impl FnMut() -> Duration + Send + 'static) {
+    thread(name, move || {
+        loop {
+            std::thread::sleep(body());
+        }
+    });
+}
+
 /// Starts tasks for crates that may not start their own.
 #[derive(Clone, Debug)]
 pub struct Tasks {

@@ -18,7 +18,8 @@ pub struct Batch {
     pub commands: Vec<(Caller, Command)>,
     /// Decisions of our own in it (fires, rescues): what to leave alone if one of them is poison.
     pub own: Vec<Own>,
-    pub submissions: bool,
+    /// It adds work: the store may have no room for that.
+    pub grows: bool,
 }
 
 /// A decision nobody asked for.
@@ -82,6 +83,8 @@ pub enum Event {
     RestartedWithHerd,
     /// A new epoch because the tokens of the old one were used up.
     FreshTokens,
+    /// A claim went back because its caller hung up while it was on its way to the store.
+    ClaimUndone,
 }
 
 impl Event {
@@ -127,6 +130,7 @@ impl Event {
         Event::StalledNobodyTook,
         Event::RestartedWithHerd,
         Event::FreshTokens,
+        Event::ClaimUndone,
     ];
 }
 
@@ -140,7 +144,7 @@ impl Batch {
             outputs: Vec::new(),
             commands: Vec::new(),
             own: Vec::new(),
-            submissions: false,
+            grows: false,
         }
     }
 }

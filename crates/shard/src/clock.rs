@@ -26,6 +26,10 @@ struct Bounds {
 
 impl StoreClock {
     pub fn handle_sample(&mut self, sent: Time, received: Time, store: Time) {
+        if received < sent {
+            // The local clock ran wild at one of the two ends; which one cannot be told.
+            return;
+        }
         let mut bounds = Bounds { least: (received, store), most: (sent, store) };
         let (Some(least), Some(most)) = (self.at_least(received), self.at_most(received)) else {
             self.bounds = Some(bounds);
@@ -93,6 +97,21 @@ mod tests {
         clock.handle_sample(millis(1_000), millis(4_000), millis(50_001));
         assert_eq!(clock.at_least(millis(4_000)), before);
         assert!(clock.at_most(millis(4_000)) <= Some(millis(53_010)));
+    }
+
+    #[test]
+    fn an_answer_that_came_before_it_was_asked_for_tells_nothing() {
+        let mut clock = StoreClock::default();
+        clock.handle_sample(millis(1_000), millis(1_001), millis(50_000));
+        let before = (clock.at_least(millis(12_000)), clock.at_most(millis(12_000)));
+        // Asked while the clock said "in ten years"; the answer waited eleven seconds for a frozen
+        // process. Taken at its word it would set the node's time back by those eleven seconds.
+        let wild = millis(1_100 + 315_360_000_000);
+        clock.handle_sample(wild, millis(12_000), millis(50_101));
+        assert_eq!((clock.at_least(millis(12_000)), clock.at_most(millis(12_000))), before);
+        let mut fresh = StoreClock::default();
+        fresh.handle_sample(wild, millis(12_000), millis(50_101));
+        assert_eq!(fresh.at_least(millis(12_000)), None, "the next renewal tells");
     }
 
     #[test]

@@ -323,6 +323,11 @@ impl Flows {
         std::mem::take(&mut self.woken)
     }
 
+    /// Whoever waits for this queue was not served yet.
+    pub fn wake(&mut self, queue: (Namespace, Text)) {
+        self.woken.insert(queue);
+    }
+
     pub fn wake_all(&mut self) {
         self.woken.extend(self.queues.keys().cloned());
     }

@@ -8,7 +8,7 @@ mod routing;
 use crate::batch::Output;
 use crate::clock::StoreClock;
 use crate::command::{Answer, Command, CommandId};
-use crate::limits::{ROUTE_AGAIN, ROUTE_WAIT, Sizes};
+use crate::limits::{NODE_RENEW, ROUTE_AGAIN, ROUTE_WAIT, Sizes};
 use crate::ownership::Ownership;
 use crate::pipeline::CommitEnd;
 use crate::planted::Planted;
@@ -90,6 +90,10 @@ pub struct Host {
     last_call: u64,
     /// One ownership call at a time, so that answers cannot overtake each other.
     owning: bool,
+    /// A renewal beside it, because it takes long: one slow call must not cost the lease.
+    renewing_beside: bool,
+    /// The latest renewal whose answer set `expires`.
+    renewed_by: CallId,
     committing: bool,
     pending_takes: Vec<Take>,
     giving: BTreeMap<ShardId, NodeId>,
@@ -103,6 +107,10 @@ pub struct Host {
     /// Forwards that were heard, oldest first: one that the network repeats is done once.
     heard: BTreeSet<(NodeId, CommandId, u32)>,
     heard_order: VecDeque<(NodeId, CommandId, u32)>,
+    /// A jump of the store's clock is that clock's, not ours.
+    follows_steps: bool,
+    /// Guests whose claims were answered, oldest first: their callers may hang up before they hear.
+    parting: VecDeque<(NodeId, CommandId, CommandId)>,
 }
 
 /// A call under way.
@@ -111,6 +119,9 @@ enum Under {
     Commit(Vec<(ShardId, u64, Epoch)>),
     Read(Vec<(ShardId, ReadId, Epoch)>),
     Renew,
+    /// Sent while another ownership call was under way. It keeps the lease; the cluster it shows may
+    /// be older than what that other call changed, so it is not looked at.
+    RenewBeside,
     Take(Vec<Take>),
     Give(Vec<Give>),
 }
@@ -127,6 +138,8 @@ impl Host {
             calls: BTreeMap::new(),
             last_call: 0,
             owning: false,
+            renewing_beside: false,
+            renewed_by: CallId(0),
             committing: false,
             pending_takes: Vec::new(),
             giving: BTreeMap::new(),
@@ -137,11 +150,19 @@ impl Host {
             last_command: 1 << 62,
             heard: BTreeSet::new(),
             heard_order: VecDeque::new(),
+            follows_steps: false,
+            parting: VecDeque::new(),
         }
     }
 
     pub fn set_sizes(&mut self, sizes: Sizes) {
         self.sizes = sizes;
+    }
+
+    /// For a store inside this process, whose clock is read on this machine: if it jumps, it was
+    /// set, and shards load again. A store elsewhere jumps for us when our own clock ran wild.
+    pub fn follow_clock_steps(&mut self) {
+        self.follows_steps = true;
     }
 
     pub fn node(&self) -> NodeId {
@@ -181,32 +202,25 @@ impl Host {
     ) {
         let deadline = local.plus(wait);
         let patience = local.plus(ROUTE_WAIT).min(deadline);
-        self.routes.insert(
-            id,
-            Route {
-                shard,
-                command,
-                deadline,
-                patience,
-                sent_to: None,
-                tries: 0,
-                again_at: Time::MIN,
-            },
-        );
+        self.routes.insert(id, Route::new(shard, command, deadline, patience));
         self.route(local, id);
         self.pump(local);
     }
 
+    /// The caller hung up before it heard an answer: what was claimed for it goes back.
     pub fn handle_gone(&mut self, local: Time, id: CommandId) {
-        if let Some(route) = self.routes.remove(&id) {
-            match route.sent_to {
-                Some(owner) if owner != self.node => {
-                    self.outputs.push_back(HostOutput::Send(owner, Message::Gone { id }));
-                }
-                _ => self.shards.values_mut().for_each(|shard| shard.handle_gone(id)),
-            }
+        let sent_to = self.routes.remove(&id).and_then(|route| route.sent_to);
+        match sent_to.filter(|owner| *owner != self.node) {
+            Some(owner) => self.outputs.push_back(HostOutput::Send(owner, Message::Gone { id })),
+            None => self.gone(local, id),
         }
         self.pump(local);
+    }
+
+    fn gone(&mut self, local: Time, id: CommandId) {
+        if let Some(now) = self.now(local) {
+            self.shards.values_mut().for_each(|shard| shard.handle_gone(now, id));
+        }
     }
 
     pub fn handle_tick(&mut self, local: Time) {
@@ -229,7 +243,11 @@ impl Host {
 
     /// When `handle_tick` should be called next, in local time.
     pub fn next_tick(&self, local: Time) -> Time {
-        let mut next = self.ownership.next_renew(local);
+        // With two renewals under way only their answers let another one go.
+        let mut next = match self.owning && self.renewing_beside {
+            true => local.plus(NODE_RENEW),
+            false => self.ownership.next_renew(local),
+        };
         if let Some(now) = self.now(local) {
             for shard in self.shards.values() {
                 if let Some(at) = shard.next_tick() {

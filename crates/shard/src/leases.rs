@@ -2,6 +2,7 @@
 //! last renewed is kept only here, because writing heartbeats would cost more than the work.
 //! An owner that loads a lease counts it as renewed at load time.
 
+use crate::command::CommandId;
 use crate::entry::Entry;
 use crate::limits::{RESCUE_AGAIN, RESCUE_PERCENT};
 use model::row::{Holder, LeaseRow};
@@ -24,7 +25,19 @@ pub struct Leases {
     ends: BTreeSet<(Time, RunId)>,
     again: BTreeSet<(Time, RunId)>,
     /// Claims by who asked and how they named their request.
-    requests: BTreeMap<(Holder, u64), BTreeSet<RunId>>,
+    requests: BTreeMap<Request, Requested>,
+    /// The requests that callers were told of, or will be when the commit is durable.
+    told: BTreeMap<CommandId, Request>,
+}
+
+/// Who claims, and how they number it.
+type Request = (Holder, u64);
+
+#[derive(Debug, Default)]
+struct Requested {
+    runs: BTreeSet<RunId>,
+    /// The last caller of this request.
+    told: Option<CommandId>,
 }
 
 impl Leases {
@@ -44,7 +57,7 @@ impl Leases {
         let run = row.run;
         let ends = end_of(&row, renewed);
         self.ends.insert((ends, run));
-        self.requests.entry((row.holder.clone(), row.request)).or_default().insert(run);
+        self.requests.entry((row.holder.clone(), row.request)).or_default().runs.insert(run);
         self.by_run.insert(run, Lease { row, entry, ends, again: None });
     }
 
@@ -91,19 +104,39 @@ impl Leases {
         self.unlist(run);
         let lease = self.by_run.remove(&run)?;
         let request = (lease.row.holder.clone(), lease.row.request);
-        if let Some(runs) = self.requests.get_mut(&request) {
-            runs.remove(&run);
-            if runs.is_empty() {
+        if let Some(requested) = self.requests.get_mut(&request) {
+            requested.runs.remove(&run);
+            if requested.runs.is_empty() {
+                requested.told.map(|caller| self.told.remove(&caller));
                 self.requests.remove(&request);
             }
         }
         Some(lease)
     }
 
+    /// This caller is the one who hears of these leases.
+    pub fn tell(&mut self, holder: &Holder, request: u64, caller: CommandId) {
+        let request = (holder.clone(), request);
+        if let Some(requested) = self.requests.get_mut(&request) {
+            let before = requested.told.replace(caller);
+            before.map(|before| self.told.remove(&before));
+            self.told.insert(caller, request);
+        }
+    }
+
+    /// The leases that this caller, and nobody after it, was to hear of.
+    pub fn told(&self, caller: CommandId) -> Vec<(RunId, Token)> {
+        let runs = self.told.get(&caller).and_then(|request| self.requests.get(request));
+        let runs = runs.into_iter().flat_map(|requested| &requested.runs);
+        runs.filter_map(|run| Some((*run, self.by_run.get(run)?.row.token))).collect()
+    }
+
     /// The leases an earlier claim with this request got and that still hold.
     pub fn of_request(&self, holder: &Holder, request: u64) -> Vec<&Lease> {
         match self.requests.get(&(holder.clone(), request)) {
-            Some(runs) => runs.iter().filter_map(|run| self.by_run.get(run)).collect(),
+            Some(requested) => {
+                requested.runs.iter().filter_map(|run| self.by_run.get(run)).collect()
+            }
             None => Vec::new(),
         }
     }

@@ -41,6 +41,9 @@ pub const CLAIM_MAX: usize = 1_000;
 pub const CACHE_MAX: usize = 50_000;
 /// Answers to settles that are remembered, so that asking again needs no read.
 pub const RECENT_MAX: usize = 65_536;
+/// Ids of submissions that the store refused once and that are looked at before the next try; a
+/// request has at most 10,000.
+pub const DOUBTED_MAX: usize = 65_536;
 /// At least one start in so many goes to the run that has waited longest.
 pub const OLDEST_EVERY: u32 = 8;
 /// Shares of the lanes inside a level: fresh, retry, backfill.
@@ -64,6 +67,9 @@ pub const BACKLOG_SLICE: usize = 64;
 /// Pause before a commit that was refused for room or time is sent again; it doubles.
 pub const RESEND_FIRST: Span = Span::from_millis(20);
 pub const RESEND_MAX: Span = Span::from_secs(2);
+/// Nothing that adds work is tried for so long after the store had no room for it; it doubles.
+pub const FULL_FIRST: Span = Span::from_secs(1);
+pub const FULL_MAX: Span = Span::from_secs(32);
 /// The floor is written at most this often.
 pub const FLOOR_EVERY: Span = Span::from_secs(10);
 
@@ -73,6 +79,10 @@ pub const NODE_TTL: Span = Span::from_secs(3);
 pub const NODE_RENEW: Span = Span::from_secs(1);
 /// A node judges others only after so many renewals of its own in a row.
 pub const RENEWALS_BEFORE_JUDGING: u32 = 2;
+/// A jump of the store's clock by more is a step: shorter ones are answers that were slow.
+pub const CLOCK_STEP: Span = Span::from_secs(30);
+/// A renewal that took longer does not count among them: a lease outlives two such.
+pub const RENEWAL_SLOW: Span = Span::from_millis(1_500);
 /// Shards one node takes, or asks for, at once.
 pub const MOVES_AT_ONCE: usize = 32;
 /// A request for a shard that was not answered is repeated after this.
@@ -81,6 +91,8 @@ pub const ASK_AGAIN: Span = Span::from_secs(2);
 pub const ROUTE_AGAIN: Span = Span::from_millis(50);
 /// Forwarded commands that a node remembers, to do a repeated one once.
 pub const HEARD_MAX: usize = 65_536;
+/// Answered claims of other nodes' callers that a node remembers, should they hang up.
+pub const PARTING_MAX: usize = 4_096;
 /// How long a forwarded command may wait for an owner.
 pub const ROUTE_WAIT: Span = Span::from_secs(2);
 

@@ -11,21 +11,26 @@
 //!   ours ──epoch in the store is another──► fenced ──► not ours
 //! ```
 //!
-//! A node judges others only after it has itself renewed twice in a row: one that was cut off, or
-//! that hears a store for the first time after a stall, first lets the others renew.
+//! A node judges others only after it has itself renewed twice in a row, quickly: one that was cut
+//! off, or that hears a store for the first time after a stall, first lets the others renew. What
+//! stalled its own renewal stalled theirs.
 
-use crate::limits::{ASK_AGAIN, MOVES_AT_ONCE, NODE_RENEW, NODE_TTL, RENEWALS_BEFORE_JUDGING};
+use crate::limits::{
+    ASK_AGAIN, MOVES_AT_ONCE, NODE_RENEW, NODE_TTL, RENEWAL_SLOW, RENEWALS_BEFORE_JUDGING,
+};
 use crate::placement::place;
 use model::cluster::{Cluster, Renew, Take};
-use model::{NodeId, ShardId, Time};
+use model::{NodeId, ShardId, Span, Time};
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
 pub struct Ownership {
     node: NodeId,
     view: Option<Cluster>,
-    /// Renewals in a row that were answered.
+    /// Renewals in a row that were answered quickly.
     renewals: u32,
+    /// When one last was not (local time): others are left alone for as long as a renewal takes.
+    slow_at: Option<Time>,
     next_renew: Time,
     asked: BTreeMap<ShardId, Time>,
     leaving: bool,
@@ -49,6 +54,7 @@ impl Ownership {
             node,
             view: None,
             renewals: 0,
+            slow_at: None,
             next_renew: Time::MIN,
             asked: BTreeMap::new(),
             leaving: false,
@@ -70,8 +76,17 @@ impl Ownership {
         Some(Renew { node: self.node, ttl: NODE_TTL })
     }
 
-    pub fn handle_renew_failed(&mut self) {
+    pub fn handle_renew_failed(&mut self, local: Time) {
         self.renewals = 0;
+        self.slow_at = Some(local);
+    }
+
+    /// May this node call others dead? What held up its own renewals may have held up theirs, so
+    /// they get the time of a renewal first.
+    fn judges(&self, local: Time) -> bool {
+        let waits = |at: Time| local >= at && local.since(at) < NODE_RENEW;
+        let calm = !self.slow_at.is_some_and(waits);
+        self.renewals >= RENEWALS_BEFORE_JUDGING && calm && !self.leaving
     }
 
     /// This node takes and asks for nothing more; it gives away what it is asked for.
@@ -98,15 +113,20 @@ impl Ownership {
         place(shard, &self.alive()) == Some(node)
     }
 
-    /// The lease is renewed and this is the cluster. `held` are the shards in memory with their
-    /// epochs.
+    /// The lease is renewed, which took so long, and this is the cluster. `held` are the shards in
+    /// memory with their epochs.
     pub fn handle_renewed(
         &mut self,
         local: Time,
+        took: Span,
         view: Cluster,
         held: &BTreeMap<ShardId, model::Epoch>,
     ) -> Findings {
-        self.renewals += 1;
+        if took < Span::ZERO || took > RENEWAL_SLOW {
+            self.handle_renew_failed(local);
+        } else {
+            self.renewals += 1;
+        }
         let mut found = Findings::default();
         if let Some(before) = &self.view
             && before.incarnation != view.incarnation
@@ -114,7 +134,7 @@ impl Ownership {
             found.lost_tail = true;
         }
         let alive = alive(&view);
-        let judge = self.renewals >= RENEWALS_BEFORE_JUDGING && !self.leaving;
+        let judge = self.judges(local);
         for row in &view.shards {
             if let Some(epoch) = held.get(&row.shard) {
                 if row.epoch < *epoch {

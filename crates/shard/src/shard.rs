@@ -10,7 +10,7 @@
 //! verb asks for every row it needs (`?` on `Need`) before it changes anything.
 
 use crate::batch::{Event, Output, Own};
-use crate::command::{Answer, Command, CommandId, Refused};
+use crate::command::{Answer, Command, CommandId, End, Refused, Settle};
 use crate::entry::Policies;
 use crate::flows::{FlowId, Flows};
 use crate::inbox::Inbox;
@@ -26,16 +26,22 @@ use crate::touched::Touched;
 use crate::verbs::Sweep;
 use crate::waiters::Waiters;
 use calendar::Schedule;
-use model::read::{Outcome, Read, WheelKey};
+use model::read::{Outcome, Page, Read, WheelKey};
 use model::row::{BacklogId, HoldRow, Key, Scope};
-use model::{Epoch, JobId, NodeId, RunId, ShardId, Time, Token};
+use model::{Epoch, JobId, NodeId, RunId, ShardId, Spec, Time, Token};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Who asked, and until when the answer is of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     pub id: CommandId,
     pub deadline: Time,
+}
+
+impl Caller {
+    /// Of commands that the core gives itself; nobody waits for the answer.
+    pub(crate) const NOBODY: Caller = Caller { id: CommandId(0), deadline: Time::MAX };
 }
 
 /// Something to be decided.
@@ -83,6 +89,8 @@ pub struct Shard {
     pub(crate) unpatched: Vec<(FlowId, (Time, RunId))>,
     /// Own decisions that the store refused for a row: left alone until a person looks.
     pub(crate) quarantine: BTreeSet<Own>,
+    /// Submissions that the store refused: is their id taken, or are they poison?
+    pub(crate) doubted: BTreeSet<JobId>,
 
     pub(crate) inbox: Inbox,
     /// Work whose rows have come.
@@ -99,6 +107,11 @@ pub struct Shard {
     /// Backlogs that wait to learn what became of their instants.
     pub(crate) outcome_reads: BTreeMap<ReadId, (BacklogId, usize)>,
     pub(crate) outcomes: BTreeMap<BacklogId, (Time, Vec<Outcome>)>,
+    /// Commands that wait for what is no row: a rerun for its history, a replay for its spec.
+    pub(crate) asides: BTreeMap<ReadId, (Caller, Command)>,
+    /// What they learned: did the instant run, and when was it; what does the run do?
+    pub(crate) reran: BTreeMap<RunId, Option<Time>>,
+    pub(crate) specs: BTreeMap<RunId, Option<Arc<Spec>>>,
     pub(crate) sweeps: BTreeMap<JobId, Sweep>,
     /// Keys read for the decisions of this pass.
     pub(crate) read_once: Vec<Key>,
@@ -107,6 +120,8 @@ pub struct Shard {
     /// Until when this node's own lease can be trusted.
     pub(crate) trusted_until: Time,
     pub(crate) floor_written: Time,
+    /// The floor was written by a clock that has been set back since.
+    pub(crate) floor_ahead: bool,
 }
 
 impl Shard {
@@ -137,6 +152,7 @@ impl Shard {
             schedules: BTreeMap::new(),
             unpatched: Vec::new(),
             quarantine: BTreeSet::new(),
+            doubted: BTreeSet::new(),
             inbox: Inbox::default(),
             again: VecDeque::new(),
             parked: BTreeMap::new(),
@@ -149,12 +165,16 @@ impl Shard {
             retry_reads: Vec::new(),
             outcome_reads: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            asides: BTreeMap::new(),
+            reran: BTreeMap::new(),
+            specs: BTreeMap::new(),
             sweeps: BTreeMap::new(),
             read_once: Vec::new(),
             last_read: 0,
             outputs: VecDeque::new(),
             trusted_until: now,
             floor_written: now,
+            floor_ahead: false,
         };
         shard.begin_load(taken, alive, now);
         shard
@@ -186,10 +206,22 @@ impl Shard {
         self.work(now);
     }
 
-    /// The claimer hung up: what it waits for is not to be claimed for it.
-    pub fn handle_gone(&mut self, caller: CommandId) {
+    /// The caller hung up before it heard an answer. What waits is not claimed for it; what was
+    /// claimed for it goes back at once, even if it is on its way to the store, unless the same
+    /// request was asked again since: then somebody else hears of it. Other commands that were
+    /// decided stand.
+    pub fn handle_gone(&mut self, now: Time, caller: CommandId) {
         self.waiters.remove(caller);
         self.inbox.remove(caller);
+        let leases = self.leases.told(caller);
+        if !leases.is_empty() {
+            self.pipeline.withdraw(caller);
+            self.event(Event::ClaimUndone);
+            let release = |(run, token)| Settle { run, token, end: End::Released };
+            let release = leases.into_iter().map(release).collect();
+            self.inbox.push_front(Caller::NOBODY, Command::Settle(release));
+            self.work(now);
+        }
     }
 
     /// Until when the node's lease is known to hold; heartbeats are answered only before that.
@@ -301,6 +333,11 @@ impl Shard {
                 break;
             }
             let Some(timed) = self.timer.pop_due() else { break };
+            if matches!(timed, Timed::Row(..)) && self.pipeline.is_full(now) {
+                // It would make runs. What has become ready goes on, and makes room.
+                self.timer.put(self.pipeline.full_until, timed);
+                continue;
+            }
             self.decide(now, Vec::new(), Work::Due(timed));
         }
     }
@@ -339,22 +376,23 @@ impl Shard {
                 // A claim that waits stands with the waiters until it is served.
                 if let Some(answer) = answer {
                     self.reply(caller, answer);
-                    let batch = &mut self.pipeline.building;
-                    batch.submissions |= matches!(command, Command::Submit(_));
-                    batch.commands.push((caller, command));
+                    self.pipeline.building.commands.push((caller, command));
                 }
             }
             (Ok(_), _) => self.pipeline.building.own.extend(own),
         }
     }
 
-    /// `None`: the answer comes later (a claim that waits for work).
+    /// `None`: the answer comes later (a claim waits for work, others for what they read).
     fn decide_command(
         &mut self,
         now: Time,
         caller: Caller,
         command: &Command,
     ) -> Decision<Option<Answer>> {
+        if command.adds_work() && self.pipeline.is_full(now) {
+            return Ok(Some(Answer::Refused(Refused::Full)));
+        }
         let answer = match command {
             Command::Submit(jobs) => self.decide_submit(now, jobs)?,
             Command::Claim(claim) => return self.decide_claim(now, caller, claim),
@@ -373,9 +411,11 @@ impl Shard {
             Command::Update { job, spec, if_version } => {
                 self.decide_update(now, *job, spec, *if_version)?
             }
-            Command::Replay { run, payload } => self.decide_replay(now, *run, payload.as_ref())?,
+            Command::Replay { run, payload } => {
+                return self.decide_replay(now, caller, *run, payload.as_ref());
+            }
             Command::Discard(run) => self.decide_discard(now, *run)?,
-            Command::Rerun { run } => self.decide_rerun(now, *run)?,
+            Command::Rerun { run } => return self.decide_rerun(now, caller, *run),
             Command::Backfill { job, from, to, only, per_second, key } => {
                 self.decide_backfill(now, *job, (*from, *to), *only, *per_second, key.as_ref())?
             }
@@ -411,6 +451,24 @@ impl Shard {
         let keys: Vec<Key> = keys.into_iter().collect();
         let id = self.read(Read::Rows(keys.clone()));
         self.parked.insert(id, (keys, works));
+    }
+
+    /// The command waits for this; the answer to it comes later.
+    pub(crate) fn read_aside(&mut self, caller: Caller, command: Command, read: Read) {
+        let id = self.read(read);
+        self.asides.insert(id, (caller, command));
+    }
+
+    pub(crate) fn aside_read(&mut self, (caller, command): (Caller, Command), page: Page) {
+        match (&command, page) {
+            (Command::Rerun { run }, Page::Outcomes(outcomes)) => {
+                let ran = outcomes.iter().find(|outcome| outcome.ran || outcome.live);
+                self.reran.insert(*run, ran.map(|outcome| outcome.nominal));
+            }
+            (Command::Replay { run, .. }, Page::Spec(spec)) => drop(self.specs.insert(*run, spec)),
+            _ => {}
+        }
+        self.inbox.push_front(caller, command);
     }
 
     pub(crate) fn read(&mut self, read: Read) -> ReadId {

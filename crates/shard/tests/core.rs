@@ -6,8 +6,12 @@
 
 mod support;
 
+#[path = "core/clock.rs"]
+mod clock;
 #[path = "core/fairness.rs"]
 mod fairness;
+#[path = "core/gone.rs"]
+mod gone;
 #[path = "core/loading.rs"]
 mod loading;
 #[path = "core/operators.rs"]

@@ -23,12 +23,13 @@ pub enum Happens {
         id: CallId,
         answer: StoreAnswer,
     },
-    /// A copy that the network made by itself is nobody's: its sender is not told if it is lost.
+    /// Of a message that the network repeats no copy bounces: another one may have been heard, so
+    /// "nobody listens there" would be a refusal that was none.
     MessageArrives {
         to: NodeId,
         from: NodeId,
         message: Message,
-        copy: bool,
+        repeated: bool,
     },
     /// A caller's command reaches a node.
     CommandArrives {
@@ -44,6 +45,11 @@ pub enum Happens {
     },
     /// A caller has waited long enough.
     GiveUp {
+        id: CommandId,
+    },
+    /// A caller hangs up without having heard.
+    HangUp {
+        node: usize,
         id: CommandId,
     },
     Client,

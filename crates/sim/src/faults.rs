@@ -8,6 +8,8 @@ use store::faulty::{Call, Fault};
 use store::memory::Incarnation;
 use store::{Refusal, Store};
 
+/// The longest that a process stands still.
+pub(crate) const FREEZE_MAX: Span = Span::from_secs(12);
 /// Ten years.
 const WILD: Span = Span::from_secs(10 * 365 * 86_400);
 
@@ -24,7 +26,8 @@ impl World {
             self.kill_node(node);
         }
         if chance(self, options.freeze) {
-            let span = Span::from_millis(self.rng.range(100, 12_000));
+            let longest = FREEZE_MAX.micros() / 1_000;
+            let span = Span::from_millis(self.rng.range(100, longest));
             self.nodes[node].frozen_until = self.now.plus(span);
             self.disturb();
         }

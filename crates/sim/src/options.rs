@@ -32,6 +32,8 @@ pub struct Options {
     pub drop: u64,
     pub repeat: u64,
     pub slow: u64,
+    /// Chance, in a thousand, that a claimer hangs up before it hears.
+    pub hang_up: u64,
     pub drift_ppm: i64,
     pub poison: bool,
     pub worker_dies: u64,
@@ -57,7 +59,7 @@ impl Options {
         let (worker_dies, worker_freezes, worker_fails) = (some(30), some(30), some(300));
         let calm = rng.per_mille(80);
         let quiet = |chance| if calm { 0 } else { chance };
-        Options {
+        let mut options = Options {
             nodes: 1 + rng.below(3) as u32,
             shards: 1 + rng.below(3) as u16,
             workers: 1 + rng.below(4) as usize,
@@ -87,6 +89,7 @@ impl Options {
             drop: quiet(drop),
             repeat: quiet(repeat),
             slow: quiet(slow),
+            hang_up: 0,
             drift_ppm: if rng.per_mille(500) { 0 } else { rng.range(-900, 900) },
             poison: rng.per_mille(150),
             worker_dies: quiet(worker_dies),
@@ -98,6 +101,23 @@ impl Options {
             herd: if rng.per_mille(300) { 10 } else { 0 },
             fault_every: Span::from_millis(rng.range(200, 3_000)),
             client_every: Span::from_millis(rng.range(20, 150)),
+        };
+        if rng.per_mille(40) {
+            options.only_stalls(rng);
         }
+        if rng.per_mille(500) {
+            options.hang_up = 1 + rng.below(200);
+        }
+        options
+    }
+
+    /// A store that stalls, calls that are slow, answers that are lost, and nothing else: only there
+    /// can it be said for certain that no shard may change its owner.
+    fn only_stalls(&mut self, rng: &mut Rng) {
+        self.nodes = 2 + rng.below(2) as u32;
+        (self.stall, self.long_stall) = (300, true);
+        (self.kill, self.freeze, self.partition, self.outage) = (0, 0, 0, 0);
+        (self.wild_clock, self.read_only, self.tail_loss) = (0, 0, 0);
+        (self.unknown_before, self.unknown_after, self.refuse) = (0, 0, 0);
     }
 }

@@ -1,7 +1,8 @@
 //! One seed from beginning to end.
 
 use crate::checker::{CheckSettings, Violation, check};
-use crate::world::World;
+use crate::faults::FREEZE_MAX;
+use crate::world::{CALL_TIMEOUT, World};
 use model::Span;
 use shard::{Bug, Event};
 use std::collections::BTreeMap;
@@ -20,9 +21,10 @@ pub struct Report {
 
 /// Healed, the cluster goes on firing for this long; then jobs are paused and everything ends.
 const LIVELY: Span = Span::from_secs(20);
-/// Calls to the store take up to three seconds here, which is how far a node's idea of the store's
-/// time may lie behind it.
-const CLOCK_LAG: Span = Span::from_millis(3_500);
+/// How far a node's idea of the store's time may lie behind it: an answer is on its way for as long
+/// as a call may take, and then waits for as long as its node is frozen (seed 92: the clock had run
+/// wild, so the late answer was all the node had).
+const CLOCK_LAG: Span = CALL_TIMEOUT.plus(FREEZE_MAX);
 const DRAIN: Span = Span::from_secs(60);
 /// No story is longer than this many times the steps asked for.
 const STEPS_LIMIT: u64 = 8;

@@ -37,9 +37,10 @@ impl World {
             self.nodes.iter().flat_map(|node| &node.host).any(|host| host.node() == id)
         };
         let owned = owners.iter().all(|owner| owner.is_some_and(lives));
-        // Where calls are slow or fail by themselves, a renewal may come too late after the stall.
+        // Where calls fail by themselves, a renewal may fail after the stall. Slow ones and lost
+        // answers are no excuse: another renewal goes beside them.
         let o = &self.options;
-        let sound = o.slow + o.drop + o.unknown_before + o.unknown_after + o.refuse == 0;
+        let sound = o.unknown_before + o.unknown_after + o.refuse == 0;
         self.stall = Some(Stall {
             until: self.stalled_until,
             long: span > NODE_TTL,

@@ -66,7 +66,11 @@ impl World {
         self.workers[at].unanswered = Some((shard, claim.clone()));
         let (life, request) = (self.workers[at].life, claim.request);
         let asker = Asker::Worker { worker: at, life, what: Asked::Claim { request } };
-        self.ask(asker, shard, Command::Claim(claim), None);
+        let (node, id) = self.ask(asker, shard, Command::Claim(claim), None);
+        if !self.healed && self.rng.per_mille(self.options.hang_up) {
+            let wait = Span::from_micros(self.rng.range(100, 30_000));
+            self.after(wait, Happens::HangUp { node, id });
+        }
     }
 
     fn new_claim(&mut self, at: usize) -> (u16, Claim) {
@@ -121,7 +125,7 @@ impl World {
             (Asked::Beat { sent, beats }, Answer::Beats(answers)) => {
                 for (beat, (run, answer)) in beats.into_iter().zip(answers) {
                     match answer {
-                        BeatAnswer::Ok => self.log.beats.push((sent, beat)),
+                        BeatAnswer::Ok { .. } => self.log.beats.push((sent, beat)),
                         BeatAnswer::Cancel => {
                             let wait = Span::from_millis(self.rng.range(1, 200));
                             let token = beat.token;

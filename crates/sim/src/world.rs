@@ -28,7 +28,7 @@ use store::memory::MemoryStore;
 /// When the simulated story begins: an instant in 2027, away from every round number.
 pub const BEGIN: Time = Time::from_micros(1_806_100_123_456_789);
 /// A store call without an answer for this long is given up by the node.
-const CALL_TIMEOUT: Span = Span::from_secs(5);
+pub const CALL_TIMEOUT: Span = Span::from_secs(5);
 /// A caller waits this long.
 pub const CALLER_WAIT: Span = Span::from_secs(8);
 
@@ -197,7 +197,7 @@ impl World {
                     self.with_host(node, |host, local| host.handle_store(local, id, answer));
                 }
             }
-            Happens::MessageArrives { to, from, message, copy } => {
+            Happens::MessageArrives { to, from, message, repeated } => {
                 let node = (to.node - 1) as usize;
                 let sim = &self.nodes[node];
                 if self.now < sim.cut_peers {
@@ -205,7 +205,7 @@ impl World {
                 }
                 if sim.boot == to.boot && sim.host.is_some() {
                     self.with_host(node, |host, local| host.handle_message(local, from, message));
-                } else if !copy {
+                } else if !repeated {
                     // Nobody listens there any more, and the sender is told.
                     let back = (from.node - 1) as usize;
                     if self.nodes[back].boot == from.boot {
@@ -222,6 +222,12 @@ impl World {
             }
             Happens::AnswerArrives { id, answer } => self.answer_arrives(id, answer),
             Happens::GiveUp { id } => self.give_up(id),
+            Happens::HangUp { node, id } => {
+                if self.askers.contains_key(&id) && self.now >= self.nodes[node].cut_callers {
+                    self.with_host(node, |host, local| host.handle_gone(local, id));
+                }
+                self.give_up(id);
+            }
             Happens::Client => self.client_step(),
             Happens::Fault => self.fault_step(),
             Happens::NodeStarts { node } => self.start_node(node),
@@ -248,6 +254,7 @@ impl World {
             Happens::Tick { node, .. }
             | Happens::CallReturns { node, .. }
             | Happens::CommandArrives { node, .. }
+            | Happens::HangUp { node, .. }
             | Happens::Execute { node, .. }
             | Happens::WebhookEnds { node, .. } => self.nodes[*node].frozen_until,
             Happens::MessageArrives { to, .. } => self.nodes[(to.node - 1) as usize].frozen_until,
@@ -361,12 +368,11 @@ impl World {
                     return;
                 }
                 let from = NodeId { node: node as u32 + 1, boot };
-                let repeat = self.rng.per_mille(self.options.repeat);
-                for copy in 0..=u8::from(repeat && !self.healed) {
+                let repeated = self.rng.per_mille(self.options.repeat) && !self.healed;
+                for _ in 0..=u8::from(repeated) {
                     let latency = self.latency();
                     let message = message.clone();
-                    let copy = copy > 0;
-                    self.after(latency, Happens::MessageArrives { to, from, message, copy });
+                    self.after(latency, Happens::MessageArrives { to, from, message, repeated });
                 }
             }
             HostOutput::Shard(_, Output::Reply(id, answer)) => {
@@ -447,7 +453,13 @@ impl World {
     // ---- commands -------------------------------------------------------------------------------
 
     /// Sends a command to a node, chosen by chance unless it is given.
-    pub fn ask(&mut self, asker: Asker, shard: u16, command: Command, node: Option<usize>) {
+    pub fn ask(
+        &mut self,
+        asker: Asker,
+        shard: u16,
+        command: Command,
+        node: Option<usize>,
+    ) -> (usize, CommandId) {
         self.last_command += 1;
         let id = CommandId(self.last_command);
         self.askers.insert(id, asker);
@@ -458,6 +470,7 @@ impl World {
         let latency = self.latency();
         self.after(latency, Happens::CommandArrives { node, id, shard, command });
         self.after(CALLER_WAIT.plus(Span::from_secs(1)), Happens::GiveUp { id });
+        (node, id)
     }
 
     fn answer_arrives(&mut self, id: CommandId, answer: Answer) {

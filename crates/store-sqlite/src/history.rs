@@ -13,39 +13,43 @@ use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+const KEY: [&str; 3] = ["shard", "run", "token"];
+const VALUES: [&str; 23] = [
+    "attempt",
+    "namespace",
+    "nominal",
+    "due",
+    "started",
+    "finished",
+    "version",
+    "status",
+    "worker",
+    "code",
+    "error",
+    "output",
+    "state_after",
+    "next",
+    "until",
+    "count",
+    "flow_namespace",
+    "queue",
+    "kind",
+    "priority",
+    "lane",
+    "grp",
+    "planned_job",
+];
+
 pub(crate) static HISTORY: LazyLock<Table> = LazyLock::new(|| {
-    Table::new(&Shape {
-        name: "history",
-        key: &["shard", "run", "token"],
-        values: &[
-            "attempt",
-            "namespace",
-            "nominal",
-            "due",
-            "started",
-            "finished",
-            "version",
-            "status",
-            "worker",
-            "code",
-            "error",
-            "output",
-            "state_after",
-            "next",
-            "until",
-            "count",
-            "flow_namespace",
-            "queue",
-            "kind",
-            "priority",
-            "lane",
-            "grp",
-            "planned_job",
-        ],
-        kept: &[],
-        rev: false,
-    })
+    Table::new(&Shape { name: "history", key: &KEY, values: &VALUES, kept: &[], rev: false })
 });
+
+/// The columns that `read` reads, for a statement in which the table is called `name`.
+pub(crate) fn columns(name: &str) -> String {
+    let columns: Vec<String> =
+        KEY.iter().chain(&VALUES).map(|column| format!("{name}.{column}")).collect();
+    columns.join(", ")
+}
 
 pub(crate) fn put(
     conn: &Connection,
@@ -82,7 +86,7 @@ pub(crate) fn put(
         flow.map(|flow| flow.priority),
         flow.map(|flow| flow.lane.code()),
         flow.map(|flow| crate::ids::group_text(flow.group.as_ref())),
-        stands_for_an_instant(run).then(|| job_bytes(run.job)),
+        (run.cause() != Cause::OneOff).then(|| job_bytes(run.job)),
     ];
     HISTORY.put(conn, key, Some(values), expect)
 }
@@ -93,24 +97,83 @@ pub(crate) fn get(conn: &Connection, shard: ShardId, run: RunId, token: Token) -
     })
 }
 
-/// The tokens of a run's attempts (and zero, if something became of it without one), in order: the
-/// front of the primary key.
-pub(crate) fn tokens(
-    conn: &Connection,
-    shard: ShardId,
-    run: RunId,
-    limit: usize,
-) -> Res<Vec<Token>> {
-    let mut found = conn.prepare_cached(
-        "SELECT token FROM history WHERE shard = ?1 AND run = ?2 ORDER BY token LIMIT ?3",
-    )?;
-    let tokens = found.query_map(params![shard.0, run_bytes(run), limit as i64], |row| {
-        Ok(Token(row.get::<_, i64>(0)? as u64))
-    })?;
-    Ok(tokens.collect::<Result<_, _>>()?)
+pub(crate) static OF_RUN: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {} FROM history AS h INDEXED BY history_run WHERE run = ?1 ORDER BY token LIMIT ?2",
+        columns("h")
+    )
+});
+
+/// What was tried for a run, in the order of the ends: what became of it without an attempt has no
+/// token and comes last.
+pub(crate) fn of_run(conn: &Connection, run: RunId, limit: usize) -> Res<Vec<HistoryRow>> {
+    let params = params![run_bytes(run), crate::runs::bound(limit)];
+    let mut rows = crate::runs::list(conn, &OF_RUN, params, read)?;
+    rows.sort_by_key(|row| (row.finished, row.token == Token::NONE, row.token));
+    Ok(rows)
 }
 
-fn read(row: &rusqlite::Row<'_>) -> Res<HistoryRow> {
+pub(crate) static LAST_OF_RUN: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {} FROM history AS h INDEXED BY history_run
+         WHERE run = ?1 ORDER BY token DESC LIMIT 1",
+        columns("h")
+    )
+});
+
+/// Tokens grow, so the largest is the last attempt that ended.
+pub(crate) fn last_of_run(conn: &Connection, run: RunId) -> Res<Option<HistoryRow>> {
+    let rows = crate::runs::list(conn, &LAST_OF_RUN, params![run_bytes(run)], read)?;
+    Ok(rows.into_iter().next())
+}
+
+pub(crate) const REMOVE: &str = "DELETE FROM history WHERE hid = ?1";
+
+pub(crate) static VERDICTS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {} FROM history AS h INDEXED BY history_instants
+         WHERE planned_job = ?1 AND nominal >= ?2 AND nominal <= ?3
+         ORDER BY nominal LIMIT ?4",
+        columns("h")
+    )
+});
+
+pub(crate) static VERDICT_RANGES: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {} FROM history AS h INDEXED BY history_ranges
+         WHERE planned_job = ?1 AND until >= ?2 AND until > nominal AND nominal < ?2
+         ORDER BY until LIMIT ?4",
+        columns("h")
+    )
+});
+
+/// Ends and verdicts of a job's instants in `[from, until]`; ranges that reach into it are whole.
+pub(crate) fn verdicts(
+    conn: &Connection,
+    job: JobId,
+    (from, until): (Time, Time),
+    limit: usize,
+) -> Res<Vec<HistoryRow>> {
+    let id = job_bytes(job);
+    let params = params![id, from.micros(), until.micros(), crate::runs::bound(limit)];
+    let mut rows = crate::runs::list(conn, &VERDICT_RANGES, params, read)?;
+    rows.extend(crate::runs::list(conn, &VERDICTS, params, read)?);
+    rows.retain(|row| {
+        stands_for_an_instant(row.run)
+            && (row.status.is_verdict_only() || store::search::filter::is_end(row))
+    });
+    rows.sort_by_key(|row| (row.nominal, row.run, row.token));
+    rows.truncate(limit);
+    Ok(rows)
+}
+
+/// A row, and its place in the order of ends.
+pub(crate) fn read_with_hid(row: &rusqlite::Row<'_>) -> Res<(HistoryRow, i64)> {
+    let hid = Cols::from(row, "history", KEY.len() + VALUES.len()).int()?;
+    Ok((read(row)?, hid))
+}
+
+pub(crate) fn read(row: &rusqlite::Row<'_>) -> Res<HistoryRow> {
     let mut cols = Cols::from(row, "history", 1);
     let mut row = HistoryRow {
         run: cols.run()?,
@@ -156,12 +219,13 @@ fn read(row: &rusqlite::Row<'_>) -> Res<HistoryRow> {
 pub(crate) const RANGES: &str = "SELECT shard, run, token, nominal, until, finished, status
          FROM history INDEXED BY history_ranges
          WHERE planned_job = ?2 AND until > ?3 AND until > nominal AND nominal <= ?4
-           AND shard = ?1";
+           AND shard = ?1 AND NOT substr(run, 17, 1) BETWEEN x'20' AND x'2f'";
 
 pub(crate) const INSTANTS: &str = "SELECT shard, run, token, nominal, nominal, finished, status
          FROM history INDEXED BY history_instants
          WHERE planned_job = ?2 AND nominal > ?3 AND nominal <= ?4 AND shard = ?1
            AND NOT coalesce(until > nominal, 0)
+           AND NOT substr(run, 17, 1) BETWEEN x'20' AND x'2f'
          ORDER BY nominal";
 
 /// One outcome for each instant, and one for each range that overlaps `(after, until]`, whole.

@@ -14,37 +14,46 @@ use model::{JobId, Spec, Time};
 use rusqlite::{Connection, params};
 use std::sync::{Arc, LazyLock};
 
+const JOB_KEY: [&str; 2] = ["shard", "id"];
+const JOB_VALUES: [&str; 21] = [
+    "rev",
+    "bucket",
+    "due",
+    "namespace",
+    "state",
+    "version",
+    "created",
+    "versioned",
+    "mark",
+    "next",
+    "fired",
+    "live",
+    "active",
+    "waiting",
+    "pause_since",
+    "pause_until",
+    "pause_reason",
+    "reruns",
+    "backfills",
+    "sweep",
+    "removing",
+];
+
 pub(crate) static JOBS: LazyLock<Table> = LazyLock::new(|| {
-    Table::new(&Shape {
-        name: "jobs",
-        key: &["shard", "id"],
-        values: &[
-            "rev",
-            "bucket",
-            "due",
-            "namespace",
-            "state",
-            "version",
-            "created",
-            "versioned",
-            "mark",
-            "next",
-            "fired",
-            "live",
-            "active",
-            "waiting",
-            "pause_since",
-            "pause_until",
-            "pause_reason",
-            "reruns",
-            "backfills",
-            "sweep",
-            "removing",
-        ],
-        kept: &[],
-        rev: true,
-    })
+    Table::new(&Shape { name: "jobs", key: &JOB_KEY, values: &JOB_VALUES, kept: &[], rev: true })
 });
+
+/// The columns that `read_job` reads, for a statement in which the table is called `name`.
+pub(crate) fn columns(name: &str) -> String {
+    let columns: Vec<String> =
+        JOB_KEY.iter().chain(&JOB_VALUES).map(|column| format!("{name}.{column}")).collect();
+    columns.join(", ")
+}
+
+/// A job, and the number of the first column behind its own.
+pub(crate) fn read_with_end(row: &rusqlite::Row<'_>) -> Res<(JobRow, usize)> {
+    Ok((read_job(row)?, JOB_KEY.len() + JOB_VALUES.len()))
+}
 
 pub(crate) static SPECS: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&Shape {
@@ -120,7 +129,7 @@ pub(crate) fn get_job(conn: &Connection, shard: ShardId, id: JobId) -> Res<Optio
     JOBS.get(conn, params![shard.0, job_bytes(id)], |row| read_job(row).map(Row::Job))
 }
 
-fn read_job(row: &rusqlite::Row<'_>) -> Res<JobRow> {
+pub(crate) fn read_job(row: &rusqlite::Row<'_>) -> Res<JobRow> {
     let mut cols = Cols::from(row, "jobs", 1);
     let id = cols.job()?;
     let rev = cols.num()?;
@@ -225,23 +234,26 @@ pub(crate) fn put_backlog(
 }
 
 pub(crate) fn get_backlog(conn: &Connection, shard: ShardId, id: BacklogId) -> Res<Option<Row>> {
-    BACKLOGS.get(conn, params![shard.0, backlog_bytes(id)], |row| {
-        let mut cols = Cols::from(row, "backlogs", 1);
-        let id = cols.backlog()?;
-        let rev = cols.num()?;
-        cols.skip(1);
-        Ok(Row::Backlog(BacklogRow {
-            id,
-            rev,
-            due: cols.time()?,
-            cursor: cols.time()?,
-            until: cols.time()?,
-            per_second: cols.num()?,
-            only: cols.code()?,
-            version: cols.num()?,
-            versioned: cols.time()?,
-            done: cols.bits()?,
-            total: cols.bits()?,
-        }))
+    BACKLOGS
+        .get(conn, params![shard.0, backlog_bytes(id)], |row| read_backlog(row).map(Row::Backlog))
+}
+
+pub(crate) fn read_backlog(row: &rusqlite::Row<'_>) -> Res<BacklogRow> {
+    let mut cols = Cols::from(row, "backlogs", 1);
+    let id = cols.backlog()?;
+    let rev = cols.num()?;
+    cols.skip(1);
+    Ok(BacklogRow {
+        id,
+        rev,
+        due: cols.time()?,
+        cursor: cols.time()?,
+        until: cols.time()?,
+        per_second: cols.num()?,
+        only: cols.code()?,
+        version: cols.num()?,
+        versioned: cols.time()?,
+        done: cols.bits()?,
+        total: cols.bits()?,
     })
 }

@@ -1,7 +1,7 @@
 //! The embedded store: one SQLite file, `duly.db`, in a data folder.
 //!
 //! - **Durable before it answers**: WAL with synchronous = FULL; a commit call is one transaction
-//!   with a savepoint per shard, and one fsync. One connection writes, behind a mutex; two read.
+//!   with a savepoint per shard, and one fsync. One connection writes, behind a mutex; two read for the core, one for people.
 //! - **A person can read it**: `schema` explains the tables inside the file itself, enums are small
 //!   integers listed there, payloads lie in a column of their own.
 //! - **Time** is the function given to `open`; nothing here reads a clock.
@@ -14,11 +14,14 @@
 //! for two processes (a lock file prevents it), or check that a row belongs to the shard that
 //! commits it; ids carry their shard and the core routes by them.
 
+mod catalog;
 mod claims;
 mod cluster;
 mod codes;
 mod cols;
 mod commit;
+mod counts;
+mod dump;
 mod encode;
 mod error;
 mod files;
@@ -31,6 +34,7 @@ mod plans;
 mod read;
 mod runs;
 mod schema;
+mod search;
 mod table;
 mod wheel;
 
@@ -40,13 +44,18 @@ use error::{Fault, Res, Verdict};
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
-use model::row::Commit;
-use model::{RunId, Spec, Time, Token};
+use model::row::{Commit, HistoryRow};
+use model::{JobId, Namespace, RunId, Span, Spec, Time};
 use rusqlite::Connection;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
+use store::memory::Dump;
+use store::search::{
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
+};
 use store::{Committed, Store, StoreError};
 
 const READERS: usize = 2;
@@ -54,6 +63,8 @@ const READERS: usize = 2;
 pub struct SqliteStore {
     writer: Mutex<Connection>,
     readers: [Mutex<Connection>; READERS],
+    /// Lists for people: their questions hold up nobody else.
+    searcher: Mutex<Connection>,
     /// Checkpoints run beside the writer, on a connection of their own.
     checkpointer: Mutex<Connection>,
     turn: AtomicUsize,
@@ -88,6 +99,7 @@ impl SqliteStore {
         Ok(SqliteStore {
             writer: Mutex::new(writer),
             readers: readers.map(Mutex::new),
+            searcher: Mutex::new(files::reader(folder)?),
             checkpointer: Mutex::new(files::writer(folder)?),
             turn: AtomicUsize::new(0),
             clock: Box::new(clock),
@@ -109,10 +121,9 @@ impl SqliteStore {
         lock(&self.fault).clone()
     }
 
-    /// Which attempts of a run the history has, at most `limit`. Not part of `Store`: what shows a
-    /// finished run needs it, the core does not.
-    pub fn attempts(&self, run: RunId, limit: usize) -> Result<Vec<Token>, StoreError> {
-        self.reading(|conn, _| history::tokens(conn, run.job.shard(), run, limit))
+    /// Everything, for a checker. Reads the whole file into memory: not for a store in use.
+    pub fn dump(&self) -> Result<Dump, StoreError> {
+        self.reading(dump::read)
     }
 
     pub fn incarnation(&self) -> Result<u64, StoreError> {
@@ -182,6 +193,17 @@ impl SqliteStore {
     /// One consistent picture, and the latest.
     fn reading<T>(&self, work: impl FnOnce(&Connection, Time) -> Res<T>) -> Result<T, StoreError> {
         let conn = self.reader();
+        self.usable()?;
+        let result = transaction(&conn, "BEGIN", || work(&conn, (self.clock)()));
+        self.judge(result)
+    }
+
+    /// As `reading`, for people.
+    fn searching<T>(
+        &self,
+        work: impl FnOnce(&Connection, Time) -> Res<T>,
+    ) -> Result<T, StoreError> {
+        let conn = lock(&self.searcher);
         self.usable()?;
         let result = transaction(&conn, "BEGIN", || work(&conn, (self.clock)()));
         self.judge(result)
@@ -268,5 +290,68 @@ impl Store for SqliteStore {
 
     fn rotate(&self) -> Result<(), StoreError> {
         self.writing(|conn, now| keys::turn(conn, now).map(drop))
+    }
+}
+
+impl Catalog for SqliteStore {
+    fn entries(&self, places: &[Place]) -> Result<Vec<Option<Entry>>, StoreError> {
+        self.reading(|conn, _| places.iter().map(|place| catalog::get(conn, place)).collect())
+    }
+
+    fn list_entries(&self, list: &List) -> Result<Vec<Entry>, StoreError> {
+        self.searching(|conn, _| catalog::list(conn, list))
+    }
+
+    fn change_entries(&self, changes: &[EntryChange]) -> Result<Changed, StoreError> {
+        self.writing(|conn, now| {
+            conn.prepare_cached("SAVEPOINT entries")?.execute([])?;
+            let changed = catalog::change(conn, changes, now)?;
+            if matches!(changed, Changed::Other { .. }) {
+                conn.prepare_cached("ROLLBACK TO entries")?.execute([])?;
+            }
+            conn.prepare_cached("RELEASE entries")?.execute([])?;
+            Ok(changed)
+        })
+    }
+}
+
+impl Search for SqliteStore {
+    fn find_jobs(&self, find: &FindJobs) -> Result<Found<JobFound>, StoreError> {
+        self.searching(|conn, _| search::jobs(conn, find))
+    }
+
+    fn find_runs(&self, find: &FindRuns) -> Result<Found<RunFound>, StoreError> {
+        self.searching(|conn, _| search::runs(conn, find))
+    }
+
+    fn attempts(&self, run: RunId, limit: usize) -> Result<Vec<HistoryRow>, StoreError> {
+        self.searching(|conn, _| history::of_run(conn, run, limit))
+    }
+
+    fn verdicts(
+        &self,
+        job: JobId,
+        from: Time,
+        until: Time,
+        limit: usize,
+    ) -> Result<Vec<HistoryRow>, StoreError> {
+        self.searching(|conn, _| history::verdicts(conn, job, (from, until), limit))
+    }
+
+    fn queue_counts(
+        &self,
+        namespace: Namespace,
+        queue: &str,
+        soon: Span,
+    ) -> Result<QueueCounts, StoreError> {
+        self.searching(|conn, now| counts::queue(conn, namespace, queue, now.plus(soon)))
+    }
+
+    fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.writing(|conn, _| counts::prune(conn, prune))
+    }
+
+    fn used_bytes(&self) -> Result<u64, StoreError> {
+        self.searching(|conn, _| counts::used_bytes(conn))
     }
 }

@@ -1,7 +1,7 @@
 //! Does every statement find its rows by an index? SQLite says so itself; a statement that scans
 //! a table would pass every other test and stop a large store.
 
-use crate::{claims, files, history, jobs, keys, runs, schema, wheel};
+use crate::{claims, counts, files, history, jobs, keys, runs, schema, search, wheel};
 use rusqlite::Connection;
 
 fn plan(conn: &Connection, sql: &str) -> String {
@@ -37,6 +37,17 @@ fn every_statement_seeks() {
         (vec![&*claims::WITH_RUNS], "PRIMARY KEY (shard=? AND run>?)"),
         (vec![history::RANGES], "history_ranges (planned_job=? AND until>?)"),
         (vec![history::INSTANTS], "history_instants (planned_job=? AND nominal>? AND nominal<?)"),
+        (vec![&*history::OF_RUN, &*history::LAST_OF_RUN], "history_run (run=?)"),
+        (vec![&*history::VERDICTS], "history_instants (planned_job=? AND nominal>? AND nominal<?)"),
+        (vec![&*history::VERDICT_RANGES], "history_ranges (planned_job=? AND until>?)"),
+        (vec![&*search::RECURRING], "jobs_id (id<?)"),
+        (vec![&*search::LIVE], "runs_id (id<?)"),
+        (vec![&*search::DEAD], "runs_dead (namespace=? AND id<?)"),
+        (vec![&*search::ENDED], "INTEGER PRIMARY KEY (rowid<?)"),
+        (vec![&*search::FAILED], "history_failures (namespace=? AND hid<?)"),
+        (vec![&*search::BY_RUN], "history_run (run<?)"),
+        (vec![&*search::OF_JOB], "history_instants (planned_job=? AND (nominal,run)<(?,?))"),
+        (vec![counts::OLD, history::REMOVE], "INTEGER PRIMARY KEY (rowid"),
     ];
     for (statements, seek) in expected {
         for sql in statements {

@@ -1,7 +1,7 @@
 //! The tables, as a person sees them with `sqlite3 duly.db .schema`: SQLite keeps the comments
 //! inside a CREATE statement, so the file explains itself.
 //!
-//! One migration so far. A later one adds a step here, raises `VERSION`, and raises `min_reader`
+//! `TABLES` is version 1; each later version is a step behind it. A new one adds a step here, raises `VERSION`, and raises `min_reader`
 //! or `min_writer` only when older code would misread or damage what it writes. A step is one
 //! transaction: a crash leaves the former version whole.
 //!
@@ -12,7 +12,7 @@ use model::id::SHARDS;
 use rusqlite::Connection;
 
 /// The version this code writes, and the newest `min_reader`/`min_writer` it satisfies.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 /// "duly": tells our file from any other database.
 const APPLICATION: i64 = 0x6475_6c79;
 
@@ -240,12 +240,44 @@ CREATE TABLE history (
   priority INTEGER,
   lane INTEGER,                 -- as in runs
   grp TEXT,                     -- as in runs
-  planned_job BLOB              -- the job, where nominal is an instant of its schedule
+  planned_job BLOB              -- the job; NULL for a one-off
 ) STRICT;
 CREATE UNIQUE INDEX history_run ON history (run, token);
 CREATE INDEX history_instants ON history (planned_job, nominal) WHERE planned_job IS NOT NULL;
 CREATE INDEX history_ranges ON history (planned_job, until)
   WHERE planned_job IS NOT NULL AND until > nominal;
+";
+
+/// Version 2: what people ask for. Older code may go on using the file: it neither reads nor harms
+/// any of this.
+const SECOND: &str = "
+CREATE TABLE catalog (
+  -- Small things of the whole cluster. text is JSON.
+  kind INTEGER NOT NULL,        -- 1 namespace, 2 number of a namespace, 3 name of a job, 4 queue,
+                                -- 5 API key, 6 operation, 7 setting
+  namespace INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  rev INTEGER NOT NULL,         -- of catalog_rev when it was written
+  at INTEGER NOT NULL,          -- time it was written
+  text TEXT NOT NULL,
+  PRIMARY KEY (kind, namespace, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE catalog_rev (
+  -- One row: counts the changes of catalog.
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  rev INTEGER NOT NULL
+) STRICT;
+INSERT INTO catalog_rev VALUES (1, 0);
+CREATE INDEX jobs_id ON jobs (id);
+CREATE INDEX runs_dead ON runs (namespace, id) WHERE state = 5;
+CREATE INDEX runs_retrying ON runs (shard, namespace, queue) WHERE state = 4;
+CREATE INDEX history_failures ON history (namespace, hid) WHERE state_after = 7;
+-- planned_job is from here on the job of every run but one-offs, so that a job's runs are found by
+-- their instants; triggers were left out before.
+UPDATE history SET planned_job = substr(run, 1, 16)
+  WHERE planned_job IS NULL AND substr(run, 17) <> zeroblob(8);
+DROP INDEX history_instants;
+CREATE INDEX history_instants ON history (planned_job, nominal, run) WHERE planned_job IS NOT NULL;
 ";
 
 /// Makes the tables in an empty file; checks that others can be used by this code.
@@ -262,21 +294,33 @@ pub(crate) fn migrate(conn: &Connection) -> Result<(), OpenError> {
             Ok((row.get(0)?, row.get(1)?))
         })?;
     let needs = min_reader.max(min_writer);
-    if needs > VERSION { Err(OpenError::Newer { needs, knows: VERSION }) } else { Ok(()) }
+    if needs > VERSION {
+        return Err(OpenError::Newer { needs, knows: VERSION });
+    }
+    let version: i64 = conn.query_row("SELECT version FROM meta", [], |row| row.get(0))?;
+    if version < 2 {
+        step(conn, SECOND, "UPDATE meta SET version = 2")?;
+    }
+    Ok(())
 }
 
 fn create(conn: &Connection) -> Result<(), OpenError> {
     let fill = format!(
-        "INSERT INTO meta VALUES (1, {VERSION}, {VERSION}, {VERSION}, 1, 0, 0);
+        "INSERT INTO meta VALUES (1, 1, 1, 1, 1, 0, 0);
          WITH RECURSIVE n (shard) AS (VALUES (0) UNION ALL SELECT shard + 1 FROM n
            WHERE shard + 1 < {SHARDS})
          INSERT INTO shards SELECT shard, NULL, NULL, 0, 0, 0, 1 FROM n;
          PRAGMA application_id = {APPLICATION};"
     );
+    step(conn, TABLES, &fill)
+}
+
+/// All of it, or nothing.
+fn step(conn: &Connection, tables: &str, fill: &str) -> Result<(), OpenError> {
     let made = conn
         .execute_batch("BEGIN IMMEDIATE")
-        .and_then(|()| conn.execute_batch(TABLES))
-        .and_then(|()| conn.execute_batch(&fill))
+        .and_then(|()| conn.execute_batch(tables))
+        .and_then(|()| conn.execute_batch(fill))
         .and_then(|()| conn.execute_batch("COMMIT"));
     if let Err(error) = made {
         // The first error is the one to tell; an open transaction ends with the connection.
@@ -288,4 +332,37 @@ fn create(conn: &Connection) -> Result<(), OpenError> {
 
 fn pragma(conn: &Connection, name: &str) -> rusqlite::Result<i64> {
     conn.pragma_query_value(None, name, |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_the_first_version_is_brought_forward_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let conn = crate::files::writer(folder.path()).expect("it opens");
+        create(&conn).expect("version 1");
+        // A trigger (tag 2) and a one-off, as version 1 wrote them.
+        for part in ["2000000000000005", "0000000000000000"] {
+            let run = format!("x'00112233445566778899aabbccddeeff{part}'");
+            let row = format!(
+                "INSERT INTO history VALUES (NULL, 0, {run}, 1, 1, 0, 9, 9, 9, 9, 1, 0, NULL, NULL,
+                 NULL, NULL, 6, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+            );
+            conn.execute_batch(&row).expect("inserted");
+        }
+        for _ in 0..2 {
+            migrate(&conn).expect("brought forward, then left alone");
+            let version: i64 =
+                conn.query_row("SELECT version FROM meta", [], |row| row.get(0)).expect("a row");
+            assert_eq!(version, VERSION);
+            let planned: (i64, i64) = conn
+                .query_row("SELECT count(planned_job), count(*) FROM history", [], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })
+                .expect("a row");
+            assert_eq!(planned, (1, 2), "the trigger's job is named, the one-off's is not");
+        }
+    }
 }

@@ -16,6 +16,7 @@
 //! backend's own process and are tested with it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::cloned_ref_to_slice_refs)] // all of this is tests
 
+pub mod catalog;
 pub mod commits;
 pub mod desk;
 pub mod flows;
@@ -26,13 +27,14 @@ pub mod ownership;
 pub mod random;
 pub mod rows;
 pub mod sample;
+pub mod search;
 pub mod wheel;
 
-use crate::{MemoryStore, Store};
+use crate::{Backend, MemoryStore};
 use model::Span;
 
 /// A store whose clock a test can move.
-pub trait TestStore: Store {
+pub trait TestStore: Backend {
     /// Moves the store's clock forward. A database does it with an offset that is added to its
     /// clock wherever the clock is read.
     fn advance(&self, span: Span);
@@ -85,6 +87,13 @@ macro_rules! store_conformance {
                 expired_is_not_lost, epochs_only_grow, take_returns_seq_and_floor,
                 give_hands_over, give_needs_the_epoch, takes_are_independent,
                 renew_shows_the_cluster, unknown_is_resolved_by_seq;
+            catalog: entries_come_back_as_written, changes_are_made_together_or_not,
+                what_is_expected_is_asked_for, a_revision_is_never_given_again,
+                lists_are_in_order_and_paged;
+            search: jobs_are_found_newest_first, runs_of_a_job_are_found_by_instant,
+                all_runs_are_found_unfinished_first, ends_come_last_one_first,
+                attempts_of_a_run_are_listed, verdicts_of_a_job_are_listed, queues_are_counted,
+                old_history_is_removed_in_slices, what_is_removed_takes_no_bytes;
         }
         #[test]
         fn random_commands_answer_like_the_naive_store() {
@@ -119,6 +128,8 @@ mod tests {
             include_str!("conformance/flows.rs"),
             include_str!("conformance/outcomes.rs"),
             include_str!("conformance/ownership.rs"),
+            include_str!("conformance/catalog.rs"),
+            include_str!("conformance/search.rs"),
         ];
         let rules = topics.iter().flat_map(|topic| topic.lines()).filter_map(|line| {
             line.strip_prefix("pub fn ")?

@@ -10,13 +10,17 @@
 //! server would have said. What it does not do: delay. Whoever drives the calls does that, because
 //! only it has a clock.
 
+use crate::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
+use crate::search::{
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
+};
 use crate::{Committed, Refusal, Store, StoreError};
-use model::RunId;
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::job::Spec;
 use model::read::{Page, Read};
-use model::row::{Change, Commit, Expect, HoldRow, Key, Row};
+use model::row::{Change, Commit, Expect, HistoryRow, HoldRow, Key, Row};
+use model::{JobId, Namespace, RunId, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -164,6 +168,62 @@ impl<S: Store> Store for FaultyStore<S> {
 
     fn rotate(&self) -> Result<(), StoreError> {
         self.call(Call::Rotate, || self.inner.rotate())
+    }
+}
+
+impl<S: Catalog> Catalog for FaultyStore<S> {
+    fn entries(&self, places: &[Place]) -> Result<Vec<Option<Entry>>, StoreError> {
+        self.inner.entries(places)
+    }
+
+    fn list_entries(&self, list: &List) -> Result<Vec<Entry>, StoreError> {
+        self.inner.list_entries(list)
+    }
+
+    fn change_entries(&self, changes: &[EntryChange]) -> Result<Changed, StoreError> {
+        self.inner.change_entries(changes)
+    }
+}
+
+/// Questions of people are not failed: nothing depends on their answers.
+impl<S: Search> Search for FaultyStore<S> {
+    fn find_jobs(&self, find: &FindJobs) -> Result<Found<JobFound>, StoreError> {
+        self.inner.find_jobs(find)
+    }
+
+    fn find_runs(&self, find: &FindRuns) -> Result<Found<RunFound>, StoreError> {
+        self.inner.find_runs(find)
+    }
+
+    fn attempts(&self, run: RunId, limit: usize) -> Result<Vec<HistoryRow>, StoreError> {
+        self.inner.attempts(run, limit)
+    }
+
+    fn verdicts(
+        &self,
+        job: JobId,
+        from: Time,
+        until: Time,
+        limit: usize,
+    ) -> Result<Vec<HistoryRow>, StoreError> {
+        self.inner.verdicts(job, from, until, limit)
+    }
+
+    fn queue_counts(
+        &self,
+        namespace: Namespace,
+        queue: &str,
+        soon: Span,
+    ) -> Result<QueueCounts, StoreError> {
+        self.inner.queue_counts(namespace, queue, soon)
+    }
+
+    fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.inner.prune(prune)
+    }
+
+    fn used_bytes(&self) -> Result<u64, StoreError> {
+        self.inner.used_bytes()
     }
 }
 

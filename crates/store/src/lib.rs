@@ -1,6 +1,7 @@
 //! What duly asks of a store. Few operations, each a batch, each atomic; no rule of a job's or a
 //! run's life. Calls block: a commit lane is a thread.
 //!
+//! - `catalog`: small things of the whole cluster. - `search`: questions of people.
 //! - `memory`: a store in memory, for the simulator and the bench.
 //! - `faulty`: a store that fails when told to, around any other.
 //! - `conformance`: the rules below as tests; every store passes all of them.
@@ -9,9 +10,11 @@
 //! one of three things: applied (`Ok` and the outcome), not applied (`Ok` and another outcome, or
 //! `Refused`), or not known (`Unknown`). Nothing here retries.
 
+pub mod catalog;
 pub mod conformance;
 pub mod faulty;
 pub mod memory;
+pub mod search;
 
 pub use faulty::FaultyStore;
 pub use memory::MemoryStore;
@@ -23,6 +26,11 @@ use model::read::{Page, Read};
 use model::row::{Change, Commit, Key, Row};
 use model::{RunId, Time};
 use std::sync::Arc;
+
+/// All that a backend offers.
+pub trait Backend: Store + catalog::Catalog + search::Search {}
+
+impl<T: Store + catalog::Catalog + search::Search> Backend for T {}
 
 pub trait Store: Send + Sync {
     /// Applies each shard's commit whole or not at all, durable before it answers. Shards do not

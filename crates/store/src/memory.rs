@@ -15,11 +15,13 @@
 //! check that a row belongs to the shard that commits it; ids carry their shard and the core
 //! routes by them.
 
+mod catalog;
 mod cluster;
 mod dump;
 mod history;
 mod keys;
 mod pages;
+mod search;
 mod stored;
 mod tables;
 mod wheel;
@@ -57,6 +59,7 @@ struct Data {
     shards: Vec<Shard>,
     /// Until when each node's lease lasts.
     nodes: BTreeMap<NodeId, Time>,
+    catalog: catalog::Entries,
 }
 
 /// A copy of everything stored, made by `snapshot`.
@@ -79,6 +82,7 @@ impl MemoryStore {
         let data = Data {
             shards: (0..shards).map(|shard| Shard::new(ShardId(shard))).collect(),
             nodes: BTreeMap::new(),
+            catalog: catalog::Entries::default(),
         };
         let replicated = data.clone();
         MemoryStore {

@@ -1,9 +1,10 @@
 //! What duly answers about jobs and runs.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Created {
     pub id: String,
     pub run_id: Option<String>,
@@ -13,13 +14,13 @@ pub struct Created {
     pub warnings: Vec<Warning>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Warning {
     pub code: &'static str,
     pub message: String,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Job {
     pub id: String,
     pub status: &'static str,
@@ -40,21 +41,21 @@ pub struct Job {
     pub paused: Option<Paused>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
     Http { url: String, method: String },
     Worker { kind: String },
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Paused {
     pub reason: String,
     pub since: String,
     pub until: Option<String>,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Run {
     pub id: String,
     pub job_id: String,
@@ -74,7 +75,7 @@ pub struct Run {
     pub attempts: Option<Vec<Attempt>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Attempt {
     pub attempt: u16,
     pub token: u64,
@@ -86,13 +87,13 @@ pub struct Attempt {
     pub worker: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Claimed {
     pub runs: Vec<ClaimedRun>,
     pub signal: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ClaimedRun {
     pub run_id: String,
     pub job_id: String,
@@ -105,4 +106,134 @@ pub struct ClaimedRun {
     pub lease_expires_at: String,
     pub deadline: String,
     pub checkpoint: Option<Box<RawValue>>,
+}
+
+/// What became of a job that somebody changed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct JobChanged {
+    pub id: String,
+    pub status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    /// Of a one-off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// An attempt is under way and was told to stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel_requested: Option<bool>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Triggered {
+    pub id: String,
+    pub run_id: String,
+    pub status: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunChanged {
+    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel_requested: Option<bool>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Batch {
+    /// In the order of the request.
+    pub results: Vec<BatchItem>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BatchItem {
+    pub status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<BatchError>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BatchError {
+    pub code: String,
+    pub detail: String,
+    pub errors: Vec<crate::FieldFault>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Beats {
+    pub results: Vec<Beat>,
+    pub signal: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Beat {
+    pub run_id: String,
+    /// ok, cancel or stale.
+    pub status: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Settled {
+    pub results: Vec<SettledRun>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SettledRun {
+    pub run_id: String,
+    /// ok or stale.
+    pub status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_status: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Held {
+    pub held: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Health {
+    pub status: &'static str,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Version {
+    pub version: &'static str,
+    /// The version of the time zone database.
+    pub tzdb: &'static str,
+}
+
+/// What `GET /v1/doctor` counted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Doctor {
+    pub memory: MemoryCounts,
+    /// Claimed runs in the store.
+    pub stored_leases: usize,
+    /// What is wrong; empty if nothing is.
+    pub findings: Vec<Finding>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MemoryCounts {
+    pub shards: usize,
+    /// Ready runs at the fronts of their flows.
+    pub ready: usize,
+    /// What waits for an instant of the next minute.
+    pub timers: usize,
+    pub leases: usize,
+    pub claims_waiting: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Finding {
+    /// The shard it was found in, if it was found in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<u16>,
+    pub what: String,
+    /// What to do.
+    pub help: String,
 }

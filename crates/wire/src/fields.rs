@@ -2,6 +2,7 @@
 //! at once, and a field that nobody asked for is refused instead of ignored.
 
 use crate::problem::FieldFault;
+use crate::shape::{Kind, Recorder};
 use crate::{duration, timestamp};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -13,12 +14,23 @@ pub struct Faults {
     pub list: Vec<FieldFault>,
     /// Only fields that do not exist were found.
     pub unknown: bool,
+    /// The reader is asked for its shape instead of reading.
+    describing: Option<Recorder>,
 }
 
 /// More would help nobody.
 const FAULTS_MAX: usize = 32;
 
 impl Faults {
+    pub(crate) fn describing(recorder: Recorder) -> Faults {
+        Faults { describing: Some(recorder), ..Faults::default() }
+    }
+
+    /// Is something wrong at this very place?
+    pub fn at(&self, pointer: &str) -> bool {
+        self.list.iter().any(|fault| fault.pointer == pointer)
+    }
+
     pub fn add(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
         self.push(pointer.into(), message.into(), None);
     }
@@ -39,12 +51,26 @@ pub struct Object<'a> {
     pointer: String,
     fields: BTreeMap<String, &'a RawValue>,
     asked: Vec<&'static str>,
+    describing: Option<Recorder>,
+}
+
+/// A field that is one of a few words or an object.
+#[derive(Debug)]
+pub enum WordOr<'a> {
+    Word(&'static str),
+    Object(Object<'a>),
 }
 
 impl<'a> Object<'a> {
     pub fn read(text: &'a str, pointer: &str, faults: &mut Faults) -> Option<Object<'a>> {
+        let pointer = pointer.to_string();
+        if let Some(recorder) = faults.describing.clone() {
+            recorder.object_read(&pointer);
+            let fields = BTreeMap::new();
+            return Some(Object { pointer, fields, asked: Vec::new(), describing: Some(recorder) });
+        }
         match serde_json::from_str(text) {
-            Ok(fields) => Some(Object { pointer: pointer.to_string(), fields, asked: Vec::new() }),
+            Ok(fields) => Some(Object { pointer, fields, asked: Vec::new(), describing: None }),
             Err(_) => {
                 faults.add(pointer, "a JSON object is expected here");
                 None
@@ -62,12 +88,48 @@ impl<'a> Object<'a> {
 
     /// The field as it was written; null is the same as absent.
     pub fn raw(&mut self, name: &'static str) -> Option<&'a RawValue> {
+        self.get(name, || Kind::Any)
+    }
+
+    fn get(&mut self, name: &'static str, kind: impl FnOnce() -> Kind) -> Option<&'a RawValue> {
         self.asked.push(name);
+        if let Some(recorder) = &self.describing {
+            recorder.field(self.at(name), kind());
+        }
+        self.present(name)
+    }
+
+    fn present(&self, name: &str) -> Option<&'a RawValue> {
         self.fields.get(name).copied().filter(|raw| raw.get() != "null")
     }
 
+    /// Which of these fields is there: exactly one must be. Each is still to be read.
+    pub fn one_of(&mut self, names: &[&'static str], faults: &mut Faults) -> Option<&'static str> {
+        self.asked.extend(names);
+        if let Some(recorder) = &self.describing {
+            return recorder.one_of(&self.pointer, names);
+        }
+        let mut given = names.iter().filter(|name| self.present(name).is_some());
+        let (first, second) = (given.next().copied(), given.next());
+        if first.is_none() || second.is_some() {
+            let message = format!("exactly one of {} is expected here", names.join(", "));
+            faults.add(&self.pointer, message);
+            return None;
+        }
+        first
+    }
+
     pub fn text(&mut self, name: &'static str, faults: &mut Faults) -> Option<String> {
-        let raw = self.raw(name)?;
+        self.string(name, || Kind::Text { longest: None }, faults)
+    }
+
+    fn string(
+        &mut self,
+        name: &'static str,
+        kind: impl FnOnce() -> Kind,
+        faults: &mut Faults,
+    ) -> Option<String> {
+        let raw = self.get(name, kind)?;
         let text = serde_json::from_str(raw.get()).ok();
         if text.is_none() {
             faults.add(self.at(name), "a string is expected here");
@@ -81,7 +143,7 @@ impl<'a> Object<'a> {
         longest: usize,
         faults: &mut Faults,
     ) -> Option<String> {
-        let text = self.text(name, faults)?;
+        let text = self.string(name, || Kind::Text { longest: Some(longest) }, faults)?;
         if text.is_empty() || text.chars().count() > longest || text.chars().any(char::is_control) {
             let message = format!("1 to {longest} characters are expected, none of them a control");
             faults.add(self.at(name), message);
@@ -91,7 +153,7 @@ impl<'a> Object<'a> {
     }
 
     pub fn flag(&mut self, name: &'static str, faults: &mut Faults) -> Option<bool> {
-        let raw = self.raw(name)?;
+        let raw = self.get(name, || Kind::Flag)?;
         let flag = serde_json::from_str(raw.get()).ok();
         if flag.is_none() {
             faults.add(self.at(name), "true or false is expected here");
@@ -105,10 +167,10 @@ impl<'a> Object<'a> {
         range: RangeInclusive<u64>,
         faults: &mut Faults,
     ) -> Option<u64> {
-        let raw = self.raw(name)?;
+        let (first, last) = range.clone().into_inner();
+        let raw = self.get(name, || Kind::Number { first, last })?;
         let number = serde_json::from_str(raw.get()).ok().filter(|n| range.contains(n));
         if number.is_none() {
-            let (first, last) = range.into_inner();
             let message = format!("a whole number from {first} to {last} is expected here");
             faults.add(self.at(name), message);
         }
@@ -117,7 +179,7 @@ impl<'a> Object<'a> {
 
     /// Microseconds.
     pub fn span(&mut self, name: &'static str, faults: &mut Faults) -> Option<i64> {
-        let raw = self.raw(name)?;
+        let raw = self.get(name, || Kind::Span)?;
         let Ok(text) = serde_json::from_str::<String>(raw.get()) else {
             let message = "a duration such as \"15m\" is expected; a bare number has no unit";
             faults.add(self.at(name), message);
@@ -129,7 +191,7 @@ impl<'a> Object<'a> {
 
     /// Microseconds since 1970.
     pub fn time(&mut self, name: &'static str, faults: &mut Faults) -> Option<i64> {
-        let text = self.text(name, faults)?;
+        let text = self.string(name, || Kind::Time, faults)?;
         let parsed = timestamp::parse(&text);
         parsed.map_err(|error| faults.add(self.at(name), error.to_string())).ok()
     }
@@ -140,7 +202,11 @@ impl<'a> Object<'a> {
         choices: &[&'static str],
         faults: &mut Faults,
     ) -> Option<&'static str> {
-        let text = self.text(name, faults)?;
+        let text = self.string(name, || Kind::Choice(choices.to_vec()), faults);
+        if let Some(recorder) = &self.describing {
+            return recorder.word(&self.at(name), choices);
+        }
+        let text = text?;
         let found = choices.iter().find(|choice| **choice == text).copied();
         if found.is_none() {
             faults.add(self.at(name), format!("one of {} is expected here", choices.join(", ")));
@@ -149,8 +215,33 @@ impl<'a> Object<'a> {
     }
 
     pub fn object(&mut self, name: &'static str, faults: &mut Faults) -> Option<Object<'a>> {
-        let raw = self.raw(name)?;
-        Object::read(raw.get(), &self.at(name), faults)
+        let raw = self.get(name, || Kind::Object);
+        if let Some(recorder) = &self.describing
+            && recorder.is_given(&self.at(name))
+        {
+            return Object::read("{}", &self.at(name), faults);
+        }
+        Object::read(raw?.get(), &self.at(name), faults)
+    }
+
+    pub fn word_or_object(
+        &mut self,
+        name: &'static str,
+        words: &[&'static str],
+        faults: &mut Faults,
+    ) -> Option<WordOr<'a>> {
+        let raw = self.get(name, || Kind::WordOrObject(words.to_vec()));
+        if let Some(recorder) = &self.describing
+            && recorder.is_given(&self.at(name))
+        {
+            return Object::read("{}", &self.at(name), faults).map(WordOr::Object);
+        }
+        let text = raw?.get();
+        let given = serde_json::from_str::<String>(text).ok();
+        match words.iter().find(|word| Some(**word) == given.as_deref()) {
+            Some(word) => Some(WordOr::Word(word)),
+            None => Object::read(text, &self.at(name), faults).map(WordOr::Object),
+        }
     }
 
     pub fn list(
@@ -159,8 +250,13 @@ impl<'a> Object<'a> {
         longest: usize,
         faults: &mut Faults,
     ) -> Option<Vec<&'a RawValue>> {
-        let raw = self.raw(name)?;
-        match serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
+        let raw = self.get(name, || Kind::List { most: longest });
+        if let Some(recorder) = &self.describing
+            && recorder.is_given(&self.at(name))
+        {
+            return serde_json::from_str("[{}]").ok();
+        }
+        match serde_json::from_str::<Vec<&RawValue>>(raw?.get()) {
             Ok(list) if list.len() <= longest => Some(list),
             Ok(_) => {
                 faults.add(self.at(name), format!("at most {longest} items are allowed here"));
@@ -173,6 +269,23 @@ impl<'a> Object<'a> {
         }
     }
 
+    pub fn texts(
+        &mut self,
+        name: &'static str,
+        most: usize,
+        faults: &mut Faults,
+    ) -> Option<Vec<String>> {
+        let raw = self.get(name, || Kind::Texts { most })?;
+        match serde_json::from_str::<Vec<String>>(raw.get()) {
+            Ok(list) if list.len() <= most => Some(list),
+            _ => {
+                let message = format!("an array of at most {most} strings is expected here");
+                faults.add(self.at(name), message);
+                None
+            }
+        }
+    }
+
     /// A map of short text to short text.
     pub fn pairs(
         &mut self,
@@ -180,7 +293,7 @@ impl<'a> Object<'a> {
         most: usize,
         faults: &mut Faults,
     ) -> Vec<(String, String)> {
-        let Some(raw) = self.raw(name) else { return Vec::new() };
+        let Some(raw) = self.get(name, || Kind::Pairs { most }) else { return Vec::new() };
         match serde_json::from_str::<BTreeMap<String, String>>(raw.get()) {
             Ok(map) if map.len() <= most => map.into_iter().collect(),
             _ => {
@@ -193,7 +306,8 @@ impl<'a> Object<'a> {
 
     /// A field of the contract that this version does not do yet.
     pub fn later(&mut self, name: &'static str, faults: &mut Faults) {
-        if self.raw(name).is_some() {
+        self.asked.push(name);
+        if self.present(name).is_some() {
             faults.add(self.at(name), "this version does not do this yet; it comes later");
         }
     }

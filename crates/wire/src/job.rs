@@ -80,7 +80,7 @@ impl JobRequest {
         }
         let target_at = object.at("target");
         match object.object("target", faults) {
-            Some(target) => job.target = read_target(target, &target_at, faults),
+            Some(target) => job.target = read_target(target, faults),
             None if faults.list.iter().all(|fault| fault.pointer != target_at) => {
                 faults.add(target_at, "a target is missing: {\"http\":{…}} or {\"worker\":{…}}");
             }
@@ -125,18 +125,15 @@ impl JobRequest {
 
 impl ScheduleRequest {
     pub fn read(mut object: Object<'_>, faults: &mut Faults) -> ScheduleRequest {
-        let here = object.at("");
-        let given = object.names().filter(|n| ["at", "delay", "every", "cron"].contains(n)).count();
-        let at = object.time("at", faults).map(WhenRequest::At);
-        let delay = object.span("delay", faults).map(WhenRequest::Delay);
-        let every = object.span("every", faults).map(WhenRequest::Every);
-        let cron = object.short("cron", EXPRESSION_MAX, faults).map(WhenRequest::Cron);
-        if given != 1 {
-            let here = here.trim_end_matches('/').to_string();
-            faults.add(here, "exactly one of at, delay, every, cron is expected here");
-        }
+        let when = match object.one_of(&["at", "delay", "every", "cron"], faults) {
+            Some("at") => object.time("at", faults).map(WhenRequest::At),
+            Some("delay") => object.span("delay", faults).map(WhenRequest::Delay),
+            Some("every") => object.span("every", faults).map(WhenRequest::Every),
+            Some(_) => object.short("cron", EXPRESSION_MAX, faults).map(WhenRequest::Cron),
+            None => None,
+        };
         let mut schedule = ScheduleRequest {
-            when: at.or(delay).or(every).or(cron).unwrap_or_default(),
+            when: when.unwrap_or_default(),
             timezone: object.short("timezone", SHORT_MAX, faults),
             jitter: object.span("jitter", faults),
             start_at: object.time("start_at", faults),
@@ -154,38 +151,37 @@ impl ScheduleRequest {
     }
 }
 
-pub fn read_target(mut object: Object<'_>, at: &str, faults: &mut Faults) -> Option<TargetRequest> {
-    let http = object.object("http", faults);
-    let worker = object.object("worker", faults);
+pub fn read_target(mut object: Object<'_>, faults: &mut Faults) -> Option<TargetRequest> {
     object.later("publish", faults);
     object.later("command", faults);
-    let target = match (http, worker) {
-        (Some(mut http), None) => {
-            let url_at = http.at("url");
-            let url = http.short("url", URL_MAX, faults);
-            let method = http.choice("method", &["POST", "PUT", "PATCH", "DELETE", "GET"], faults);
-            let headers = http.pairs("headers", PAIRS_MAX, faults);
-            http.finish(faults);
-            if url.is_none() && faults.list.iter().all(|fault| fault.pointer != url_at) {
-                faults.add(url_at, "a URL is missing");
-            }
-            let method = method.map(str::to_string);
-            url.map(|url| TargetRequest::Http { url, method, headers })
-        }
-        (None, Some(mut worker)) => {
-            let kind_at = worker.at("kind");
-            let kind = worker.short("kind", SHORT_MAX, faults);
-            worker.finish(faults);
-            if kind.is_none() && faults.list.iter().all(|fault| fault.pointer != kind_at) {
-                faults.add(kind_at, "a kind is missing");
-            }
-            kind.map(|kind| TargetRequest::Worker { kind })
-        }
-        _ => {
-            faults.add(at, "exactly one of http, worker is expected here");
-            None
-        }
+    let target = match object.one_of(&["http", "worker"], faults) {
+        Some("http") => object.object("http", faults).and_then(|http| read_http(http, faults)),
+        Some(_) => object.object("worker", faults).and_then(|worker| read_worker(worker, faults)),
+        None => None,
     };
     object.finish(faults);
     target
+}
+
+fn read_http(mut http: Object<'_>, faults: &mut Faults) -> Option<TargetRequest> {
+    let url_at = http.at("url");
+    let url = http.short("url", URL_MAX, faults);
+    let method = http.choice("method", &["POST", "PUT", "PATCH", "DELETE", "GET"], faults);
+    let headers = http.pairs("headers", PAIRS_MAX, faults);
+    http.finish(faults);
+    if url.is_none() && !faults.at(&url_at) {
+        faults.add(url_at, "a URL is missing");
+    }
+    let method = method.map(str::to_string);
+    url.map(|url| TargetRequest::Http { url, method, headers })
+}
+
+fn read_worker(mut worker: Object<'_>, faults: &mut Faults) -> Option<TargetRequest> {
+    let kind_at = worker.at("kind");
+    let kind = worker.short("kind", SHORT_MAX, faults);
+    worker.finish(faults);
+    if kind.is_none() && !faults.at(&kind_at) {
+        faults.add(kind_at, "a kind is missing");
+    }
+    kind.map(|kind| TargetRequest::Worker { kind })
 }

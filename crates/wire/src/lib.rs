@@ -12,11 +12,13 @@ pub mod host;
 pub mod job;
 pub mod preview;
 pub mod problem;
+pub mod shape;
 pub mod text;
 pub mod timestamp;
+pub mod webhook;
 pub mod work;
 
-pub use fields::{Faults, Object};
+pub use fields::{Faults, Object, WordOr};
 pub use preview::{DstDate, DstKind, Instant, Preview};
 pub use problem::{FieldFault, Problem};
 pub use text::TextError;

@@ -1,9 +1,10 @@
 //! The answer to "what will this schedule do": `duly schedule preview --json` and
 //! `POST /v1/schedules/preview` give the same document.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Preview {
     /// The schedule in words.
     pub description: String,
@@ -16,7 +17,7 @@ pub struct Preview {
     pub dst_dates: Vec<DstDate>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Instant {
     /// The instant the schedule names, UTC with milliseconds.
     pub nominal: String,
@@ -25,7 +26,7 @@ pub struct Instant {
     pub dst: Option<DstKind>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DstKind {
     /// The local time does not exist that day.
@@ -34,7 +35,7 @@ pub enum DstKind {
     Repeat,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DstDate {
     /// The local date, `2027-03-28`.
     pub date: String,

@@ -1,8 +1,9 @@
 //! A refusal: problem+json (RFC 9457), with the places in the request that are at fault.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     #[serde(rename = "type")]
     pub kind: String,
@@ -18,7 +19,7 @@ pub struct Problem {
     pub errors: Vec<FieldFault>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldFault {
     /// A JSON pointer into the request, `/schedule/cron`.
     pub pointer: String,

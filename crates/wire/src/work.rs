@@ -25,11 +25,11 @@ impl ClaimRequest {
         let mut claim = ClaimRequest::default();
         let Some(mut object) = Object::read(text, "", faults) else { return claim };
         claim.worker = required(&mut object, "worker", faults);
-        claim.queues = texts(&mut object, "queues", faults).unwrap_or_default();
+        claim.queues = object.texts("queues", QUEUES_MAX, faults).unwrap_or_default();
         if claim.queues.is_empty() && faults.list.iter().all(|f| f.pointer != "/queues") {
             faults.add("/queues", "at least one queue is expected here");
         }
-        claim.kinds = texts(&mut object, "kinds", faults);
+        claim.kinds = object.texts("kinds", QUEUES_MAX, faults);
         claim.max = object.number("max", 1..=1_000, faults).unwrap_or(50) as usize;
         claim.wait = object.span("wait", faults).unwrap_or(20 * SECOND);
         if claim.wait > 60 * SECOND {
@@ -165,15 +165,4 @@ fn required(object: &mut Object<'_>, name: &'static str, faults: &mut Faults) ->
         faults.add(at, format!("{name} is missing"));
     }
     text.unwrap_or_default()
-}
-
-fn texts(object: &mut Object<'_>, name: &'static str, faults: &mut Faults) -> Option<Vec<String>> {
-    let at = object.at(name);
-    let list = object.list(name, QUEUES_MAX, faults)?;
-    let read: Option<Vec<String>> =
-        list.iter().map(|raw| serde_json::from_str(raw.get()).ok()).collect();
-    if read.is_none() {
-        faults.add(at, "an array of strings is expected here");
-    }
-    read
 }

@@ -1,16 +1,17 @@
 //! Store calls: what the shards and the ownership ask of the store, and what its answers mean to
-//! them. One commit lane; one ownership call at a time, so that answers cannot overtake each other.
+//! them. One commit lane; one ownership call at a time, so that answers cannot overtake each other,
+//! and beside it at most one renewal that only keeps the lease.
 
 use super::{CallId, Host, HostOutput, Message, Refusal, StoreAnswer, StoreCall, Under};
 use crate::batch::{Event, Output};
 use crate::command::{Answer, Refused};
-use crate::limits::NODE_TTL;
+use crate::limits::{CLOCK_STEP, MOVES_AT_ONCE, NODE_TTL};
 use crate::pipeline::CommitEnd;
 use crate::rows::ReadId;
 use crate::shard::Shard;
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::row::Commit;
-use model::{Epoch, ShardId, Time};
+use model::{Epoch, ShardId, Span, Time};
 
 impl Host {
     pub(super) fn renew_soon(&mut self, local: Time) {
@@ -33,11 +34,13 @@ impl Host {
 
     /// Moves everything on that can move: outputs, reads, commits, epochs, gifts, the lease.
     pub(super) fn pump(&mut self, local: Time) {
-        if !self.owning
+        if !(self.owning && self.renewing_beside)
             && let Some(renew) = self.ownership.poll_renew(local)
         {
-            self.owning = true;
-            self.call(local, Under::Renew, StoreCall::Renew(renew));
+            let beside = std::mem::replace(&mut self.owning, true);
+            self.renewing_beside |= beside;
+            let under = if beside { Under::RenewBeside } else { Under::Renew };
+            self.call(local, under, StoreCall::Renew(renew));
         }
         self.read(local);
         self.commit(local);
@@ -145,10 +148,20 @@ impl Host {
         match (under, answer) {
             (Under::Commit(under), answer) => self.committed(local, sent, under, answer),
             (Under::Read(under), answer) => self.were_read(local, under, answer),
-            (Under::Renew, StoreAnswer::Renew(view)) => self.renewed(local, sent, view),
+            (Under::Renew, StoreAnswer::Renew(view)) => {
+                self.owning = false;
+                self.lease_renewed(local, sent, id, view.now);
+                self.renewed(local, local.since(sent), view);
+            }
             (Under::Renew, _) => {
                 self.owning = false;
-                self.ownership.handle_renew_failed();
+                self.ownership.handle_renew_failed(local);
+            }
+            (Under::RenewBeside, answer) => {
+                self.renewing_beside = false;
+                if let StoreAnswer::Renew(view) = answer {
+                    self.lease_renewed(local, sent, id, view.now);
+                }
             }
             (Under::Take(takes), StoreAnswer::Take(taken)) => self.taken(local, &takes, taken),
             (Under::Give(gives), StoreAnswer::Give(given)) => {
@@ -183,7 +196,7 @@ impl Host {
         self.committing = false;
         let ends = match answer {
             StoreAnswer::Commit { now, ends } => {
-                self.clock.handle_sample(sent, local, now);
+                self.sample(sent, local, now);
                 ends
             }
             StoreAnswer::Refused(Refusal::Room) => vec![CommitEnd::NoRoom; under.len()],
@@ -195,6 +208,16 @@ impl Host {
             if let Some(shard) = self.shards.get_mut(&id).filter(|s| s.epoch() == epoch) {
                 shard.handle_commit(now, seq, end);
             }
+        }
+    }
+
+    fn sample(&mut self, sent: Time, local: Time, store: Time) {
+        let before = self.now(local);
+        self.clock.handle_sample(sent, local, store);
+        let (Some(before), Some(after)) = (before, self.now(local)) else { return };
+        let jump = after.since(before).max(before.since(after));
+        if self.follows_steps && jump > CLOCK_STEP {
+            self.shards.values_mut().for_each(Shard::handle_clock_step);
         }
     }
 
@@ -223,12 +246,18 @@ impl Host {
         }
     }
 
-    fn renewed(&mut self, local: Time, sent: Time, view: Cluster) {
-        self.owning = false;
-        self.clock.handle_sample(sent, local, view.now);
-        self.expires = view.now.plus(NODE_TTL);
+    fn lease_renewed(&mut self, local: Time, sent: Time, by: CallId, now: Time) {
+        self.sample(sent, local, now);
+        if by > self.renewed_by {
+            self.renewed_by = by;
+            self.expires = now.plus(NODE_TTL);
+        }
+        self.trust(local);
+    }
+
+    fn renewed(&mut self, local: Time, took: Span, view: Cluster) {
         let held = self.shards.iter().map(|(id, shard)| (*id, shard.epoch())).collect();
-        let found = self.ownership.handle_renewed(local, view, &held);
+        let found = self.ownership.handle_renewed(local, took, view, &held);
         found.fenced.into_iter().for_each(|id| self.close(local, id));
         if found.lost_tail {
             for (id, shard) in &mut self.shards {
@@ -241,7 +270,6 @@ impl Host {
             self.outputs.push_back(HostOutput::Send(owner, Message::Ask { shard }));
         }
         self.pending_takes = found.take;
-        self.trust(local);
     }
 
     /// Heartbeats are answered while the lease holds even by the latest the store's time can be.
@@ -273,6 +301,10 @@ impl Host {
                 (Some(_), None) => self.close(local, id),
                 (None, None) => {}
             }
+        }
+        if takes.len() >= MOVES_AT_ONCE {
+            // There may be more to take.
+            self.renew_soon(local);
         }
         self.trust(local);
     }

@@ -4,7 +4,7 @@
 use super::{Host, HostOutput, Message};
 use crate::batch::Output;
 use crate::command::{Answer, Command, CommandId, Refused};
-use crate::limits::{HEARD_MAX, ROUTE_AGAIN};
+use crate::limits::{HEARD_MAX, PARTING_MAX, ROUTE_AGAIN};
 use crate::shard::Caller;
 use model::{NodeId, ShardId, Span, Time};
 
@@ -23,6 +23,10 @@ pub(super) struct Route {
 }
 
 impl Route {
+    pub(super) fn new(shard: ShardId, command: Command, deadline: Time, patience: Time) -> Route {
+        Route { shard, command, deadline, patience, sent_to: None, tries: 0, again_at: Time::MIN }
+    }
+
     pub(super) fn look_again(&mut self, local: Time) {
         self.sent_to = None;
         self.again_at = local.plus(ROUTE_AGAIN);
@@ -79,6 +83,12 @@ impl Host {
 
     pub(super) fn answer(&mut self, id: CommandId, answer: Answer) {
         if let Some((node, theirs, try_no)) = self.guests.remove(&id) {
+            if matches!(&answer, Answer::Claimed(leases) if !leases.is_empty()) {
+                if self.parting.len() >= PARTING_MAX {
+                    self.parting.pop_front();
+                }
+                self.parting.push_back((node, theirs, id));
+            }
             let message = Message::Answer { id: theirs, answer, try_no };
             self.outputs.push_back(HostOutput::Send(node, message));
         } else if let Some(route) = self.routes.remove(&id) {
@@ -114,14 +124,14 @@ impl Host {
                 }
             }
             Message::Gone { id } => {
-                let mine: Vec<CommandId> = self
-                    .guests
-                    .iter()
-                    .filter(|(_, guest)| (guest.0, guest.1) == (from, id))
-                    .map(|(mine, _)| *mine)
+                let guests = self.guests.iter().map(|(mine, guest)| (guest.0, guest.1, *mine));
+                let mine: Vec<CommandId> = guests
+                    .chain(self.parting.iter().copied())
+                    .filter(|(node, theirs, _)| (*node, *theirs) == (from, id))
+                    .map(|(_, _, mine)| mine)
                     .collect();
                 for mine in mine {
-                    self.shards.values_mut().for_each(|shard| shard.handle_gone(mine));
+                    self.gone(local, mine);
                     self.guests.remove(&mine);
                 }
             }

@@ -4,6 +4,7 @@
 use super::{Broken, Pipeline};
 use crate::batch::{Batch, Event, Output};
 use crate::command::{Answer, Command, Refused};
+use crate::limits::DOUBTED_MAX;
 use crate::planted::Bug;
 use crate::shard::{Caller, Shard, Work};
 use model::cluster::Taken;
@@ -39,7 +40,7 @@ impl Shard {
                 limit = self.isolate(batch, &mut again, limit);
             } else if broken == Some(Broken::Room) {
                 for (caller, command) in batch.commands {
-                    if matches!(command, Command::Submit(_)) {
+                    if command.adds_work() {
                         self.refuse(caller, Refused::Full);
                     } else {
                         again.push((caller, command));
@@ -51,12 +52,12 @@ impl Shard {
             }
         }
         again.append(&mut self.pipeline.building.commands);
-        let full_until = self.pipeline.full_until;
+        let full = (self.pipeline.full_until, self.pipeline.full_pause);
         let answered = std::mem::take(&mut self.pipeline.answered);
         self.epoch = taken.epoch;
         self.forget_memory(&mut again, taken.seq);
         self.pipeline.limit = limit;
-        self.pipeline.full_until = full_until;
+        (self.pipeline.full_until, self.pipeline.full_pause) = full;
         for (caller, command) in again.into_iter().rev() {
             if answered.contains(&caller.id) {
                 // It was told "unknown"; deciding it now could do it after the caller gave up.
@@ -83,7 +84,12 @@ impl Shard {
             return None;
         }
         if decided <= 1 {
-            for (caller, _) in batch.commands {
+            for (caller, command) in batch.commands {
+                if self.doubt(&command) {
+                    // Decided once more, with a look at what is there under its ids.
+                    again.push((caller, command));
+                    continue;
+                }
                 self.refuse(caller, Refused::Poison);
                 self.event(Event::PoisonIsolated);
             }
@@ -95,6 +101,22 @@ impl Shard {
         }
         again.extend(batch.commands);
         Some((decided / 2).max(1))
+    }
+
+    /// Is this the first time that the store refused this submission?
+    fn doubt(&mut self, command: &Command) -> bool {
+        let Command::Submit(jobs) = command else { return false };
+        if jobs.iter().all(|job| self.doubted.contains(&job.id)) {
+            for job in jobs {
+                self.doubted.remove(&job.id);
+            }
+            return false;
+        }
+        if self.doubted.len() >= DOUBTED_MAX {
+            self.doubted.clear();
+        }
+        self.doubted.extend(jobs.iter().map(|job| job.id));
+        true
     }
 
     fn refuse(&mut self, caller: Caller, refused: Refused) {
@@ -115,6 +137,9 @@ impl Shard {
                 _ => None,
             }
         }));
+        again.extend(std::mem::take(&mut self.asides).into_values());
+        self.reran.clear();
+        self.specs.clear();
         again.extend(
             self.waiters.drain().into_iter().map(|(caller, claim)| (caller, Command::Claim(claim))),
         );

@@ -19,7 +19,7 @@ impl Shard {
         caller: Caller,
         claim: &Claim,
     ) -> Decision<Option<Answer>> {
-        let runs = self.claim_once(now, claim);
+        let runs = self.claim_once(now, caller, claim);
         if !runs.is_empty() || claim.wait_until <= now {
             return Ok(Some(Answer::Claimed(runs)));
         }
@@ -32,12 +32,14 @@ impl Shard {
 
     /// The leases this request got before, or new ones. Waiting claims are asked too: a client that
     /// repeats its request while the first one waits must not get twice as much.
-    fn claim_once(&mut self, now: Time, claim: &Claim) -> Vec<Leased> {
+    fn claim_once(&mut self, now: Time, caller: Caller, claim: &Claim) -> Vec<Leased> {
         let held = self.leases.of_request(&claim.holder, claim.request);
-        if !held.is_empty() {
-            return held.into_iter().map(|l| leased(&l.row, &l.entry)).collect();
+        let mut runs: Vec<Leased> = held.into_iter().map(|l| leased(&l.row, &l.entry)).collect();
+        if runs.is_empty() {
+            runs = self.claim_ready(now, claim);
         }
-        self.claim_ready(now, claim)
+        self.leases.tell(&claim.holder, claim.request, caller.id);
+        runs
     }
 
     fn claim_ready(&mut self, now: Time, claim: &Claim) -> Vec<Leased> {
@@ -88,8 +90,14 @@ impl Shard {
                 if !self.flows.has_ready(queue.0, &queue.1) {
                     break;
                 }
+                // While a bad command is looked for it must come to stand alone: a claim of what
+                // it makes waits for the next batch.
+                if !self.pipeline.has_room_for_commands() {
+                    self.flows.wake(queue.clone());
+                    break;
+                }
                 let Some((caller, claim)) = self.waiters.remove(id) else { continue };
-                let runs = self.claim_once(now, &claim);
+                let runs = self.claim_once(now, caller, &claim);
                 if runs.is_empty() {
                     self.waiters.insert(caller, claim);
                 } else {

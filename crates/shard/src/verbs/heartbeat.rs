@@ -5,7 +5,7 @@
 use crate::command::{Answer, Beat, BeatAnswer, Refused};
 use crate::shard::Shard;
 use model::Time;
-use model::row::{CheckpointRow, Expect, Key, Row};
+use model::row::{CheckpointRow, Expect, Holder, Key, Row};
 
 impl Shard {
     pub(crate) fn decide_heartbeat(&mut self, now: Time, beats: &[Beat]) -> Answer {
@@ -21,11 +21,15 @@ impl Shard {
             return BeatAnswer::Stale;
         };
         let cancel = lease.row.cancel;
+        let until = match lease.row.holder {
+            Holder::Node(_) => lease.row.deadline,
+            Holder::Worker(_) => now.plus(lease.row.length).min(lease.row.deadline),
+        };
         self.leases.renew(beat.run, now);
         if let Some(bytes) = &beat.checkpoint {
             self.checkpoint(beat.run, bytes.clone());
         }
-        if cancel { BeatAnswer::Cancel } else { BeatAnswer::Ok }
+        if cancel { BeatAnswer::Cancel } else { BeatAnswer::Ok { until } }
     }
 
     /// The run's row says that there is a checkpoint and which revision it has.

@@ -4,7 +4,7 @@
 use crate::batch::Event;
 use crate::command::{Answer, KeyOf, NewJob, Refused, Submitted};
 use crate::planted::Bug;
-use crate::shard::{Decision, Shard};
+use crate::shard::{Decision, Need, Shard};
 use crate::verbs::make::NewRun;
 use calendar::Schedule;
 use model::row::{Expect, IdempotencyKey, IdempotencyRow, JobRow, JobState, Key, Made, Pause, Row};
@@ -12,20 +12,15 @@ use model::{Cause, JobId, Lane, RunId, RunState, Spec, Text, Time, When};
 
 impl Shard {
     pub(crate) fn decide_submit(&mut self, now: Time, jobs: &[NewJob]) -> Decision<Answer> {
-        if now < self.pipeline.full_until {
-            return Ok(Answer::Refused(Refused::Full));
-        }
         // All rows first: a decision that has begun may not stop half-way.
         let mut missing = Vec::new();
         for job in jobs {
-            if let Some(key) = &job.key
-                && let Err(need) = self.known_key(&job.spec, key)
-            {
+            if let Err(need) = self.submit_needs(job) {
                 missing.extend(need.0);
             }
         }
         if !missing.is_empty() {
-            return Err(crate::shard::Need(missing));
+            return Err(Need(missing));
         }
         let mut answers = Vec::with_capacity(jobs.len());
         for job in jobs {
@@ -34,11 +29,27 @@ impl Shard {
         Ok(Answer::Submitted(answers))
     }
 
+    fn submit_needs(&self, job: &NewJob) -> Decision<()> {
+        if let Some(key) = &job.key
+            && let Some(found) = self.known_key(&job.spec, key)?
+        {
+            return self.next_of(&job.spec, found.answer).map(|_| ());
+        }
+        // Ids are minted anew for each request, so nobody looks for one that is taken; unless the
+        // store has just refused this very submission.
+        if self.doubted.contains(&job.id) { self.is_taken(job).map(|_| ()) } else { Ok(()) }
+    }
+
     fn submit_one(&mut self, now: Time, job: &NewJob) -> Decision<Result<Submitted, Refused>> {
         if let Some(key) = &job.key
             && let Some(found) = self.known_key(&job.spec, key)?
         {
-            return Ok(self.repeat(key, &found));
+            let next = self.next_of(&job.spec, found.answer)?;
+            return Ok(self.repeat(key, &found).map(|answer| Submitted { next, ..answer }));
+        }
+        if self.doubted.contains(&job.id) && self.is_taken(job)? {
+            self.doubted.remove(&job.id);
+            return Ok(Err(Refused::Taken));
         }
         let next = match self.make_job(now, job) {
             Ok(next) => next,
@@ -127,6 +138,29 @@ impl Shard {
             let key = model::read::WheelKey::Job(id);
             self.wait_for(due, crate::timer::Timed::Row(key, namespace));
         }
+    }
+
+    /// Is there an unfinished job with this id?
+    fn is_taken(&self, job: &NewJob) -> Decision<bool> {
+        let run = self.row(Key::Run(RunId::new(job.id, Cause::OneOff)));
+        let row = self.row(Key::Job(job.id));
+        match (run, row) {
+            (Ok(run), Ok(row)) => Ok(run.is_some() || row.is_some()),
+            (run, row) => {
+                let missing = [run.err(), row.err()].into_iter().flatten().flat_map(|n| n.0);
+                Err(Need(missing.collect()))
+            }
+        }
+    }
+
+    /// When what an earlier request made is due next, if it is not finished.
+    fn next_of(&self, spec: &Spec, made: Made) -> Decision<Option<Time>> {
+        let Made::Job(id) = made else { return Ok(None) };
+        if spec.schedule.is_recurring() {
+            return Ok(self.job_row(id)?.and_then(|job| job.next));
+        }
+        let row = self.run_row(RunId::new(id, Cause::OneOff))?;
+        Ok(row.filter(|row| row.state != RunState::Dead).map(|row| row.due))
     }
 
     // ---- idempotency keys, shared by every verb that creates something --------------------------

@@ -3,7 +3,7 @@
 
 use crate::support::*;
 use model::row::{BacklogId, BacklogKind, JobState, Key, Made, Only, Row, Scope};
-use model::{Cause, JobId, Lane, Namespace, Overlap, RunId, RunState, Span, Spec, Status};
+use model::{Cause, JobId, Lane, Namespace, Overlap, RunId, RunState, Span, Spec, Status, When};
 use shard::Event;
 use shard::command::{Answer, BeatAnswer, Command, End, NewJob, Refused, SettleAnswer};
 use std::sync::Arc;
@@ -176,6 +176,62 @@ fn a_rerun_is_a_new_run_of_the_same_instant() {
         world.succeed(&again);
     }
     assert_eq!(world.job_row(job).live, []);
+}
+
+#[test]
+fn what_never_ran_cannot_be_run_again() {
+    let mut world = World::new();
+    let job = world.submit(with_overlap(10, Overlap::Skip));
+    world.secs(10);
+    let leased = world.claim_one();
+    world.secs(10);
+    world.succeed(&leased);
+    world.secs(3);
+    let rerun = |at| Command::Rerun { run: occurrence(job, at) };
+    // Skipped; not an instant of the schedule; not decided yet; of a backfill that never was.
+    for at in [20, 15, 30] {
+        let answer = world.call(rerun(start_plus(at)));
+        assert_eq!(answer, Answer::Refused(Refused::NotFound), "{at}");
+    }
+    let backfill = Cause::Backfill { operation: 1, second: start_plus(15).secs() };
+    let answer = world.call(Command::Rerun { run: RunId::new(job, backfill) });
+    assert_eq!(answer, Answer::Refused(Refused::NotFound));
+    assert!(matches!(world.call(rerun(start_plus(10))), Answer::Made(_)));
+}
+
+#[test]
+fn a_rerun_of_a_backfilled_run_has_its_exact_instant() {
+    let mut world = World::new();
+    let job = world.submit(spec(When::Every(Span::from_millis(2_500))));
+    world.pass(Span::from_millis(2_600));
+    let fresh = world.claim_one();
+    world.succeed(&fresh);
+    let (from, to) = (start_plus(0), world.now);
+    world.call(Command::Backfill { job, from, to, only: Only::All, per_second: 9, key: None });
+    world.pass(Span::from_millis(100));
+    let backfilled = world.claim_one();
+    assert!(matches!(backfilled.run.cause(), Cause::Backfill { .. }));
+    world.succeed(&backfilled);
+    world.call(Command::Rerun { run: backfilled.run });
+    let again = world.claim_one();
+    assert!(matches!(again.run.cause(), Cause::Rerun(_)));
+    assert_eq!(again.nominal, START.plus(Span::from_millis(2_500)));
+}
+
+#[test]
+fn a_rerun_that_waits_for_history_survives_a_reload() {
+    let mut world = World::new();
+    let job = world.submit(every(100));
+    world.secs(100);
+    let leased = world.claim_one();
+    world.succeed(&leased);
+    world.hold_reads = true;
+    let rerun = world.send(Command::Rerun { run: occurrence(job, start_plus(100)) });
+    world.shard.handle_lost_tail();
+    world.pump();
+    world.held_reads.retain(|(_, read, _)| !matches!(read, model::read::Read::Outcomes { .. }));
+    world.deliver();
+    assert!(matches!(world.answer(rerun), Answer::Made(_)));
 }
 
 /// A job with instants 10 (failed), 20 (succeeded), 30 (never ran: skipped).

@@ -4,7 +4,8 @@ use crate::support::*;
 use model::row::Key;
 use model::{Policy, RunState, Span, Spec, Status, Time, When};
 use shard::Event;
-use shard::command::{Answer, Beat, BeatAnswer, Command, End, Refused, SettleAnswer};
+use shard::command::{Answer, Beat, BeatAnswer, Command, End, NewJob, Refused, SettleAnswer};
+use std::sync::Arc;
 
 fn over(state: RunState) -> SettleAnswer {
     SettleAnswer::Ok { state, next: None }
@@ -154,13 +155,25 @@ fn one_command_may_settle_one_run_twice() {
 }
 
 #[test]
+fn a_heartbeat_does_not_extend_the_lease_past_the_deadline() {
+    let mut world = World::new();
+    let policy = Policy { timeout: Span::from_secs(40), ..Policy::default() };
+    world.submit(Spec { policy, ..now() });
+    let leased = world.claim_one();
+    world.secs(20);
+    let until = start_plus(40);
+    assert_eq!(world.beat(&leased), Answer::Beats(vec![(leased.run, BeatAnswer::Ok { until })]));
+}
+
+#[test]
 fn a_heartbeat_extends_the_lease_and_the_owner_rescues_at_110_percent() {
     let mut world = World::new();
     let policy = Policy { timeout: Span::from_secs(3_600), ..Policy::default() };
     world.submit(Spec { policy, ..now() });
     let leased = world.claim_one();
     world.secs(20);
-    assert_eq!(world.beat(&leased), Answer::Beats(vec![(leased.run, BeatAnswer::Ok)]));
+    let until = start_plus(50);
+    assert_eq!(world.beat(&leased), Answer::Beats(vec![(leased.run, BeatAnswer::Ok { until })]));
     // 30 s of lease from the heartbeat at 20 s, and a tenth.
     world.run_to(start_plus(53).minus(Span::from_micros(1)));
     assert_eq!(world.claim(1), []);
@@ -364,4 +377,60 @@ fn snooze_and_release_spend_nothing() {
     assert_eq!((row.retries, row.lost), (0, 0));
     assert_eq!(world.succeed(&leased), over(RunState::Succeeded));
     assert_eq!(world.statuses(run), [Status::Snoozed, Status::Released, Status::Succeeded]);
+}
+
+#[test]
+fn a_key_asked_again_tells_when_its_job_is_due_while_it_is_unfinished() {
+    let mut world = World::new();
+    let first = world.submit_with(after(100), key("k", 1)).unwrap();
+    world.secs(10);
+    let again = world.submit_with(after(100), key("k", 1)).unwrap();
+    assert_eq!((again.made, again.next, again.replayed), (first.made, Some(start_plus(100)), true));
+    let hourly = world.submit_with(every(3_600), key("h", 1)).unwrap();
+    assert!(hourly.next.is_some());
+    let again = world.submit_with(every(3_600), key("h", 1)).unwrap();
+    assert_eq!((again.made, again.next), (hourly.made, hourly.next));
+    world.run_to(start_plus(101));
+    let leased = world.claim_one();
+    world.succeed(&leased);
+    assert_eq!(world.submit_with(after(100), key("k", 1)).unwrap().next, None, "it is over");
+}
+
+#[test]
+fn an_id_that_is_in_use_is_taken_and_the_others_of_the_request_are_made() {
+    for spec in [now(), every(3_600)] {
+        let mut world = World::new();
+        let id = world.submit(spec.clone());
+        world.secs(1);
+        world.may_differ = true;
+        let job = |id| NewJob { id, spec: Arc::new(spec.clone()), key: None, paused: false };
+        let other = world.job_id();
+        let answer = world.call(Command::Submit(vec![job(other), job(id)]));
+        let Answer::Submitted(answers) = answer else { panic!("{answer:?}") };
+        assert!(answers[0].is_ok(), "{answers:?}");
+        assert_eq!(answers[1], Err(Refused::Taken));
+        let jobs = world.hot().iter().filter(|key| !matches!(key, Key::Spec(..))).count();
+        assert_eq!(jobs, 2);
+    }
+}
+
+#[test]
+fn a_replay_may_bring_another_payload_for_one_offs_and_for_occurrences() {
+    for spec in [now(), every(10)] {
+        let mut world = World::new();
+        let once = Policy { max_retries: 0, ..Policy::default() };
+        world.submit(Spec { policy: once, ..spec });
+        world.secs(10);
+        let leased = world.claim_one();
+        world.fail(&leased);
+        let payload = Some(bytes("mended"));
+        let replay = Command::Replay { run: leased.run, payload };
+        assert_eq!(world.call(replay), Answer::Run(leased.run, RunState::Ready));
+        let again = world.claim_one();
+        let specs = store::Store::specs(&world.store, &[(again.run, again.version)]).unwrap();
+        let spec = specs[0].as_ref().unwrap();
+        assert_eq!((&*spec.payload, &*spec.queue), (&b"mended"[..], "mail"));
+        world.succeed(&again);
+        assert_eq!(world.statuses(leased.run), [Status::Failed, Status::Succeeded]);
+    }
 }

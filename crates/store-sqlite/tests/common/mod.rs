@@ -4,12 +4,16 @@
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
-use model::row::Commit;
-use model::{RunId, Span, Spec, Time};
+use model::row::{Commit, HistoryRow};
+use model::{JobId, Namespace, RunId, Span, Spec, Time};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::conformance::TestStore;
+use store::search::{
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
+};
 use store::{Committed, Store, StoreError};
 use store_sqlite::{OpenError, SqliteStore};
 use tempfile::TempDir;
@@ -73,5 +77,60 @@ impl Store for Moved {
     }
     fn rotate(&self) -> Result<(), StoreError> {
         self.store.rotate()
+    }
+}
+
+impl Catalog for Moved {
+    fn entries(&self, places: &[Place]) -> Result<Vec<Option<Entry>>, StoreError> {
+        self.store.entries(places)
+    }
+
+    fn list_entries(&self, list: &List) -> Result<Vec<Entry>, StoreError> {
+        self.store.list_entries(list)
+    }
+
+    fn change_entries(&self, changes: &[EntryChange]) -> Result<Changed, StoreError> {
+        self.store.change_entries(changes)
+    }
+}
+
+impl Search for Moved {
+    fn find_jobs(&self, find: &FindJobs) -> Result<Found<JobFound>, StoreError> {
+        self.store.find_jobs(find)
+    }
+
+    fn find_runs(&self, find: &FindRuns) -> Result<Found<RunFound>, StoreError> {
+        self.store.find_runs(find)
+    }
+
+    fn attempts(&self, run: RunId, limit: usize) -> Result<Vec<HistoryRow>, StoreError> {
+        self.store.attempts(run, limit)
+    }
+
+    fn verdicts(
+        &self,
+        job: JobId,
+        from: Time,
+        until: Time,
+        limit: usize,
+    ) -> Result<Vec<HistoryRow>, StoreError> {
+        self.store.verdicts(job, from, until, limit)
+    }
+
+    fn queue_counts(
+        &self,
+        namespace: Namespace,
+        queue: &str,
+        soon: Span,
+    ) -> Result<QueueCounts, StoreError> {
+        self.store.queue_counts(namespace, queue, soon)
+    }
+
+    fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.store.prune(prune)
+    }
+
+    fn used_bytes(&self) -> Result<u64, StoreError> {
+        self.store.used_bytes()
     }
 }

@@ -28,6 +28,11 @@ impl History {
         self.rows.values().map(|row| &**row)
     }
 
+    /// What is known of one run, in the order of tokens.
+    pub fn of_run(&self, run: RunId) -> impl DoubleEndedIterator<Item = &HistoryRow> {
+        self.rows.range((run, Token::NONE)..=(run, Token(u64::MAX))).map(|(_, row)| &**row)
+    }
+
     pub fn put(
         &mut self,
         run: RunId,

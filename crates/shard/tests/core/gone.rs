@@ -1,0 +1,89 @@
+//! Callers that hang up before they hear an answer.
+
+use crate::support::*;
+use model::{Span, Status};
+use shard::Event;
+use shard::command::{Answer, Command};
+
+/// A claim that has been decided and is on its way to the store, or waits behind another commit.
+fn claim_on_its_way(world: &mut World, behind: bool) -> shard::command::CommandId {
+    world.submit(now());
+    world.hold_commits = true;
+    if behind {
+        world.send(Command::Release(model::row::Scope::All));
+        world.send(Command::Hold {
+            scope: model::row::Scope::Queue(model::Namespace(9), "else".into()),
+            reason: "only to be on the way".into(),
+            until: None,
+        });
+    }
+    let claim = world.claim_command(5, Span::ZERO);
+    world.send(Command::Claim(claim))
+}
+
+#[test]
+fn a_claim_on_its_way_to_the_store_goes_back_when_its_caller_hangs_up() {
+    for behind in [false, true] {
+        let mut world = World::new();
+        let claim = claim_on_its_way(&mut world, behind);
+        world.shard.handle_gone(world.now, claim);
+        world.commit_held();
+        assert!(!world.answers.contains_key(&claim), "nobody listens");
+        assert!(world.saw(Event::ClaimUndone));
+        let again = world.claim_one();
+        assert_eq!(again.attempt, 2, "the first one is on record");
+        assert_eq!(world.statuses(again.run), [Status::Released]);
+    }
+}
+
+#[test]
+fn a_claim_that_landed_unheard_goes_back_when_its_caller_has_hung_up() {
+    for fate in [Fate::Landed, Fate::Lost] {
+        let mut world = World::new();
+        let claim = claim_on_its_way(&mut world, false);
+        world.shard.handle_gone(world.now, claim);
+        world.fates.push_back(fate);
+        world.commit_held();
+        assert!(!world.answers.contains_key(&claim));
+        world.claim_one();
+    }
+}
+
+#[test]
+fn a_claim_whose_answer_was_on_its_way_goes_back_too() {
+    let mut world = World::new();
+    world.submit(now());
+    let claim = world.claim_command(5, Span::ZERO);
+    let id = world.send(Command::Claim(claim));
+    assert_eq!(leases(world.answer(id)).len(), 1);
+    world.shard.handle_gone(world.now, id);
+    world.pump();
+    world.claim_one();
+}
+
+#[test]
+fn leases_that_a_repeated_request_heard_of_stay_when_the_first_caller_hangs_up() {
+    let mut world = World::new();
+    let first = claim_on_its_way(&mut world, false);
+    let mut again = world.claim_command(5, Span::ZERO);
+    again.request -= 1;
+    let second = world.send(Command::Claim(again));
+    world.shard.handle_gone(world.now, first);
+    world.commit_held();
+    let leased = leases(world.answer(second));
+    assert_eq!(leased.len(), 1);
+    assert!(matches!(world.beat(&leased[0]), Answer::Beats(beats)
+        if matches!(beats[0].1, shard::command::BeatAnswer::Ok { .. })));
+    assert_eq!(world.claim(5), []);
+}
+
+#[test]
+fn a_caller_that_hangs_up_while_it_waits_gets_nothing() {
+    let mut world = World::new();
+    let claim = world.claim_command(5, Span::from_secs(20));
+    let waiting = world.send(Command::Claim(claim));
+    world.shard.handle_gone(world.now, waiting);
+    world.submit(now());
+    assert!(world.answers.is_empty());
+    assert_eq!(world.claim_one().attempt, 1);
+}

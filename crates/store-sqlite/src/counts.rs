@@ -1,0 +1,100 @@
+//! How long a queue is, up to a bound; and the end of history, in slices.
+
+use crate::cols::Cols;
+use crate::error::Res;
+use crate::runs::bound;
+use crate::{history, runs};
+use model::{Namespace, Slot, Time};
+use rusqlite::{Connection, params};
+use store::search::filter::is_failure;
+use store::search::{Prune, Pruned, QueueCounts, SCAN_MAX};
+
+pub(crate) const READY: &str = "SELECT count(*) FROM (SELECT 1 FROM runs AS r INDEXED BY runs_ready
+       WHERE r.state = 2 AND r.shard = ?1 AND r.namespace = ?2 AND r.queue = ?3
+         AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.shard = r.shard AND l.run = r.id)
+       LIMIT ?4)";
+pub(crate) const OLDEST: &str =
+    "SELECT min(due) FROM (SELECT due FROM runs AS r INDEXED BY runs_ready
+       WHERE r.state = 2 AND r.shard = ?1 AND r.namespace = ?2 AND r.queue = ?3
+         AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.shard = r.shard AND l.run = r.id)
+       LIMIT ?4)";
+pub(crate) const RETRYING: &str =
+    "SELECT count(*) FROM (SELECT 1 FROM runs AS r INDEXED BY runs_retrying
+       WHERE r.state = 4 AND r.shard = ?1 AND r.namespace = ?2 AND r.queue = ?3
+         AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.shard = r.shard AND l.run = r.id)
+       LIMIT ?4)";
+pub(crate) const DEAD: &str = "SELECT count(*) FROM (SELECT 1 FROM runs AS r INDEXED BY runs_dead
+       WHERE r.state = 5 AND r.namespace = ?2 AND r.shard = ?1 AND r.queue = ?3 LIMIT ?4)";
+pub(crate) const RUNNING: &str = "SELECT count(*) FROM (SELECT 1 FROM leases AS l
+         CROSS JOIN runs AS r INDEXED BY runs_id ON r.id = l.run AND r.shard = l.shard
+       WHERE l.shard = ?1 AND r.namespace = ?2 AND r.queue = ?3 LIMIT ?4)";
+pub(crate) const SOON: &str = "SELECT count(*) FROM (SELECT 1 FROM runs AS r
+       WHERE r.shard = ?1 AND r.bucket < ?5 AND r.due < ?5 AND r.state IN (0, 4)
+         AND r.namespace = ?2 AND r.queue = ?3
+         AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.shard = r.shard AND l.run = r.id)
+       LIMIT ?4)";
+
+/// A queue lives in one shard while it has one partition.
+pub(crate) fn queue(
+    conn: &Connection,
+    namespace: Namespace,
+    queue: &str,
+    until: Time,
+) -> Res<QueueCounts> {
+    let shard = Slot::of(namespace, queue, 0).shard();
+    let limit = bound(SCAN_MAX);
+    let count = |sql: &str| -> Res<usize> {
+        let mut statement = conn.prepare_cached(sql)?;
+        let count: i64 =
+            statement.query_row(params![shard.0, namespace.0, queue, limit], |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    };
+    let mut statement = conn.prepare_cached(SOON)?;
+    let soon: i64 = statement
+        .query_row(params![shard.0, namespace.0, queue, limit, until.micros()], |row| row.get(0))?;
+    let mut statement = conn.prepare_cached(OLDEST)?;
+    let oldest: Option<i64> =
+        statement.query_row(params![shard.0, namespace.0, queue, limit], |row| row.get(0))?;
+    Ok(QueueCounts {
+        ready: count(READY)?,
+        running: count(RUNNING)?,
+        retrying: count(RETRYING)?,
+        dead: count(DEAD)?,
+        due_soon: usize::try_from(soon).unwrap_or(0),
+        oldest_ready: oldest.map(Time::from_micros),
+    })
+}
+
+pub(crate) const OLD: &str = "SELECT shard, run, token, hid, finished, status FROM history
+       WHERE hid > ?1 ORDER BY hid LIMIT ?2";
+
+/// In the writer's transaction.
+pub(crate) fn prune(conn: &Connection, prune: &Prune) -> Res<Pruned> {
+    let params = params![prune.after as i64, bound(prune.limit)];
+    let rows = runs::list(conn, OLD, params, |row| {
+        let mut cols = Cols::from(row, "history", 3);
+        Ok((cols.int()?, cols.time()?, cols.code::<model::Status>()?))
+    })?;
+    let newest = prune.before.max(prune.failures_before);
+    let (mut removed, mut next) = (0, None);
+    for (hid, finished, status) in &rows {
+        if *finished >= newest {
+            return Ok(Pruned { removed, next: None });
+        }
+        next = Some(*hid as u64);
+        let before = if is_failure(*status) { prune.failures_before } else { prune.before };
+        if *finished < before {
+            removed += 1;
+            conn.prepare_cached(history::REMOVE)?.execute([hid])?;
+        }
+    }
+    Ok(Pruned { removed, next: next.filter(|_| rows.len() == prune.limit) })
+}
+
+/// Pages that hold something. The file itself does not shrink: what is removed makes room inside.
+pub(crate) fn used_bytes(conn: &Connection) -> Res<u64> {
+    let number =
+        |name: &str| -> Res<i64> { Ok(conn.pragma_query_value(None, name, |row| row.get(0))?) };
+    let pages = number("page_count")?.saturating_sub(number("freelist_count")?);
+    Ok(u64::try_from(pages.saturating_mul(number("page_size")?)).unwrap_or(0))
+}
