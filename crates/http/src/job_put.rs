@@ -1,16 +1,17 @@
 //! PUT: this job shall exist, with this definition. Made if there is none of the name, changed if it
 //! differs, left alone (with its version) if it does not: applying twice changes nothing.
 
+use crate::door::RequestId;
 use crate::job_patch::{IfMatch, current, keep_anchor, mismatch, read_if_match, update};
 use crate::job_read::{self, etag};
 use crate::jobs::{self, json_text};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, find, naming};
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use hyper::{HeaderMap, StatusCode};
 use model::row::JobState;
 use model::{JobId, Namespace, Spec, Text};
@@ -24,12 +25,14 @@ pub async fn put(
     State(api): Shared,
     Tenant(namespace): Tenant,
     Path(name): Path<String>,
+    Extension(request_id): Extension<RequestId>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
     let text = json_text(&body)?;
     let wanted = read_if_match(&headers)?;
-    let mut job = jobs::read(&api, namespace, text, "", None)?;
+    let job = jobs::read(&api, namespace, text, "", None)?;
+    let mut job = jobs::asked_by(job, &request_id);
     let existing = existing(&api, namespace, &name).await?;
     let mut spec = (*job.spec).clone();
     match (&spec.name, JobId::parse(&name)) {
@@ -92,12 +95,12 @@ async fn replace(
     if new.name.is_none() {
         new.name = old.name.clone();
     }
-    let new = match &row {
-        Some(row) => keep_anchor(row, &old, new, api.node.now()),
-        None => new,
+    let anchored = match &row {
+        Some(row) => keep_anchor(row, &old, new.clone(), api.node.now()),
+        None => new.clone(),
     };
-    if !is_same(&new, &old) {
-        update(api, id, new, Some(version)).await?;
+    if !is_same(&new, &old) && !is_same(&anchored, &old) {
+        update(api, id, &old, anchored, Some(version)).await?;
     }
     if job.paused && row.is_some_and(|row| row.state == JobState::Active) {
         let reason = Text::from("applied with paused: true");

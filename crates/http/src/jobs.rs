@@ -1,13 +1,14 @@
 //! Making one job, and what its answer says.
 
+use crate::door::RequestId;
 use crate::limits::KEY_MAX;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, naming, spec, warnings};
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use hyper::header::LOCATION;
 use hyper::{HeaderMap, StatusCode};
 use model::row::Made;
@@ -26,12 +27,14 @@ const BODY_SEED: u64 = 0x6a6f_6273;
 pub async fn create(
     State(api): Shared,
     Tenant(namespace): Tenant,
+    Extension(request_id): Extension<RequestId>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
     let text = json_text(&body)?;
     let header = key_header(&headers)?;
     let job = read(&api, namespace, text, "", header)?;
+    let job = asked_by(job, &request_id);
     let spec = job.spec.clone();
     let paused = job.paused;
     let submitted = naming::submit(&api, job).await?;
@@ -40,6 +43,12 @@ pub async fn create(
     let replayed = if submitted.replayed { "true" } else { "false" };
     let headers = [(LOCATION.as_str(), location.as_str()), ("idempotency-replayed", replayed)];
     Ok((StatusCode::ACCEPTED, headers, Json(created)).into_response())
+}
+
+/// Who asked goes with the job: every attempt sends it.
+pub fn asked_by(job: NewJob, request_id: &RequestId) -> NewJob {
+    let request_id = Some(request_id.0.clone());
+    NewJob { spec: Arc::new(Spec { request_id, ..(*job.spec).clone() }), ..job }
 }
 
 /// The body of `create`, for its description.

@@ -107,7 +107,9 @@ impl Shard {
     fn doubt(&mut self, command: &Command) -> bool {
         let Command::Submit(jobs) = command else { return false };
         if jobs.iter().all(|job| self.doubted.contains(&job.id)) {
-            self.doubted.retain(|id| jobs.iter().all(|job| job.id != *id));
+            for job in jobs {
+                self.doubted.remove(&job.id);
+            }
             return false;
         }
         if self.doubted.len() >= DOUBTED_MAX {
