@@ -26,7 +26,7 @@ use wire::Problem;
 const ANSWER_MAX: usize = 32 * 1024 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(35);
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Server {
     /// The server
     #[arg(long, env = "DULY_URL", default_value = "http://127.0.0.1:7070")]
@@ -36,7 +36,7 @@ pub struct Server {
     api_key: Option<String>,
     /// The namespace; with a key the key decides
     #[arg(long, env = "DULY_NAMESPACE", value_name = "NAME")]
-    namespace: Option<String>,
+    pub namespace: Option<String>,
     /// Trust the certificates in this PEM file instead of the usual authorities
     #[arg(long, env = "DULY_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
@@ -48,6 +48,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 impl Server {
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The same without a namespace in its requests.
+    pub fn everywhere(&self) -> Server {
+        Server { namespace: None, ..self.clone() }
     }
 
     pub fn get(&self, path: &str) -> Result<String, Failure> {

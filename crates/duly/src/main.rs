@@ -14,6 +14,7 @@ mod fault;
 mod job;
 mod job_apply;
 mod job_edit;
+mod key;
 mod limits;
 mod listen;
 mod log;
@@ -68,6 +69,9 @@ enum Command {
     Release(queue::ReleaseArgs),
     /// What happens, line by line.
     Events(events::Args),
+    /// Make, list and revoke API keys.
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Is the server there, and how does it do?
     Status(status::Args),
     /// Print the completions of a shell: bash, zsh, fish …
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         Err(failure) => return refuse(&failure.to_string(), failure.exit),
     };
     let answer = match cli.command {
+        Command::Key(command) => key::run(&command),
         Command::Status(args) => status::run(&args),
         Command::Completions { shell } => Ok(completions(shell)),
         Command::Serve(args) => serve::run(&args).map(|()| String::new()),

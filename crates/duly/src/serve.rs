@@ -1,14 +1,14 @@
 //! `duly serve`: the store, the node, the executor and the HTTP interface in one process, and their
 //! orderly end.
 
-use crate::failure::Failure;
+use crate::failure::{EXIT_REFUSED, Failure};
 use crate::{log, secret, stores};
 use executor::vet::Guard;
 use executor::{Executor, Options};
 use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
 use model::Span;
-use node::{Node, Retention, Tasks};
+use node::{Node, Retention, Tasks, crash};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -81,13 +81,9 @@ fn kept(text: &str) -> Result<Span, String> {
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
-    if !args.listen.ip().is_loopback() {
-        let message = "this version has no keys yet, so it listens on loopback only";
-        let help = "duly serve --listen 127.0.0.1:7070".to_string();
-        return Err(Failure { help, ..Failure::failed(message) });
-    }
     node::tasks::end_on_panic();
     log::start(args.log, args.log_level);
+    node::tasks::raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -114,6 +110,13 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     })?;
     let listen = listener.local_addr().unwrap_or(args.listen);
     let store = stores::open(args.store, &args.data)?;
+    crash::point("opened");
+    let keys = store
+        .list_entries(&http_api::keys::list())
+        .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
+    if keys.is_empty() && !listen.ip().is_loopback() {
+        return Err(no_keys(args));
+    }
     let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true })
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
     node.handle().keep_history(Retention {
@@ -124,13 +127,17 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let options = Options { guard: Guard { own: listen }, secret };
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
     let api = Arc::new(Api::new(node.handle(), listen));
+    api.ring.fill(&keys);
     let server = serve(&tasks, listener, routes(api.clone()), tls.clone(), Bounds::default());
     api.watch(&server);
+    if tls.is_none() && !listen.ip().is_loopback() {
+        tracing::warn!("keys and payloads travel in the clear; give --tls-cert and --tls-key");
+    }
     let handle = node.handle();
     tasks.start(node::bulk::work(handle.clone()));
     let work = async {
         handle.ready().await;
-        greet(args, listen);
+        greet(args, listen, keys.len());
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -139,12 +146,15 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         () = told(&mut terminate, &mut interrupt) => {}
     }
     say("stopping: attempts under way have 25 s; a second signal ends at once");
+    crash::point("drain");
     handle.events().close();
     tokio::select! {
         () = async { tokio::join!(server.stop(), executor.drain(GRACE)); } => {}
         () = told(&mut terminate, &mut interrupt) => say("stopped at once"),
     }
+    crash::point("stop-before");
     node.stop();
+    crash::point("stop-after");
     say("stopped");
     Ok(())
 }
@@ -187,17 +197,32 @@ async fn told(terminate: &mut Signal, interrupt: &mut Signal) {
     }
 }
 
-fn greet(args: &Args, listen: SocketAddr) {
+/// Whoever can reach us could do everything.
+fn no_keys(args: &Args) -> Failure {
+    let data = args.data.display();
+    Failure {
+        exit: EXIT_REFUSED,
+        message: format!("{} is not loopback, and there is no API key yet", args.listen),
+        help: format!("duly key create --scope admin --data {data}"),
+    }
+}
+
+fn greet(args: &Args, listen: SocketAddr, keys: usize) {
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     say(&format!("duly {}", env!("CARGO_PKG_VERSION")));
     say(&format!("  address  {scheme}://{listen}"));
     say(&format!("  data     {}", args.data.display()));
     say(&format!("  store    {}", args.store.describe()));
     say(&format!("  secret   {}", secret::path(&args.data).display()));
-    say("  clock    the wall clock at start, moved on by the boot clock");
+    match keys {
+        0 => say("  keys     none: this machine only is heard"),
+        keys => say(&format!("  keys     {keys}: every request needs one")),
+    }
+    say("  clock    the wall clock; steps of more than 5 min forward are held for 60 s");
     say("try it (with `duly listen` in another terminal):");
+    let key = if keys > 0 { "-H \"Authorization: Bearer $DULY_API_KEY\" " } else { "" };
     say(&format!(
-        "  curl -s {scheme}://{listen}/v1/jobs -H 'Content-Type: application/json' -d \
+        "  curl -s {scheme}://{listen}/v1/jobs {key}-H 'Content-Type: application/json' -d \
          '{{\"target\":{{\"http\":{{\"url\":\"http://127.0.0.1:9000/hello\"}}}},\"payload\":{{\"hello\":\"world\"}}}}'"
     ));
     say("ready");

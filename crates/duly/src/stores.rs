@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::memory_store::ClockedMemory;
 use clap::ValueEnum;
 use node::clock::EmbeddedClock;
+use node::crash;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,11 +55,15 @@ fn care_for(store: Arc<SqliteStore>) {
             node::tasks::end(&format!("the store is broken: {why}"));
         }
         // What fails here shows in the next look, or is tried again in a second.
+        crash::during("checkpoint-during");
         let _ = store.checkpoint();
-        round = round.wrapping_add(1);
+        crash::point("checkpoint-after");
+        // Also in the first round: a process that never lives for ten minutes must do it, too.
         if round.is_multiple_of(ROTATE_ROUNDS) {
+            crash::during("rotate-during");
             let _ = store.rotate();
         }
+        round = round.wrapping_add(1);
     });
 }
 

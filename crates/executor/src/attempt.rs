@@ -9,6 +9,7 @@ use http_body_util::Full;
 use hyper::Request;
 use hyper::body::Bytes;
 use model::{Cause, Spec, Target, Text};
+use node::crash;
 use shard::command::{Answer, Command, End, Leased, Settle};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +28,10 @@ pub async fn run(
         () = stopped.wait() => failed("stopped: the run was cancelled", true),
         _ = phase.wait_for(|phase| *phase == Phase::Release) => End::Released,
     };
+    crash::point("answer-after");
     let gone = matches!(end, End::Failed { code: Some(410), .. });
     settle(&context, &leased, end).await;
+    crash::point("settle-after");
     if gone && leased.run.cause() != Cause::OneOff {
         let reason = Text::from("the receiver answered 410: gone");
         let job = leased.run.job;
@@ -50,6 +53,7 @@ async fn work(context: &Context, leased: &Leased, spec: Option<&Spec>) -> End {
         Err(why) => return failed(&why, false),
     };
     let left = Duration::from_micros(left.unsigned_abs());
+    crash::point("send-before");
     let heard = tokio::time::timeout(left, send(&context.options.guard, &uri, request)).await;
     verdict::of(heard.unwrap_or(Err(Trouble::Timeout)))
 }

@@ -10,15 +10,17 @@
 
 use crate::limits::{BODY_MAX, BODY_TIMEOUT, REQUEST_ID_MAX};
 use crate::refusal::Refusal;
-use crate::route::{Route, Scope};
-use crate::tenant::Tenant;
+use crate::route::{Route, Scope, Twice};
+use crate::tenant::{Caller, Tenant};
 use crate::{Api, DEFAULT, Shared, log};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER,
+};
 use hyper::{HeaderMap, Method, StatusCode};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -41,7 +43,10 @@ pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Resp
     api.requests.in_flight.fetch_add(1, Ordering::Relaxed);
     let under_way = UnderWay(&api);
     let mut response = match admit(&api, &request) {
-        Ok(()) => next.run(request).await,
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
         Err(refusal) => refusal.into_response(),
     };
     drop(under_way);
@@ -76,13 +81,14 @@ fn request_id(headers: &HeaderMap) -> String {
     }
 }
 
-fn admit(api: &Arc<Api>, request: &Request) -> Result<(), Refusal> {
+fn admit(api: &Arc<Api>, request: &Request) -> Result<Caller, Refusal> {
     let headers = request.headers();
     let forbidden = |what: &str| {
         let detail = format!("{what} is foreign; without keys only this machine is heard");
         Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", detail))
     };
-    if api.listen.ip().is_loopback() {
+    let needs_key = api.ring.is_closed() || !api.listen.ip().is_loopback();
+    if !needs_key {
         let host = headers.get(HOST).and_then(|value| value.to_str().ok());
         if !host.is_some_and(is_local) {
             return forbidden("the Host");
@@ -100,8 +106,21 @@ fn admit(api: &Arc<Api>, request: &Request) -> Result<(), Refusal> {
         let detail = "writes need the header Content-Type: application/json";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type", detail));
     }
-    Ok(())
+    if !needs_key || OPEN.contains(&request.uri().path()) {
+        return Ok(Caller(None));
+    }
+    let header = headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
+    match api.ring.open(header) {
+        Ok(key) => Ok(Caller(Some(key))),
+        Err(refusal) => {
+            api.requests.unauthorized.add(1);
+            Err(refusal)
+        }
+    }
 }
+
+/// Heard without a key: who only asks whether we are alive has none.
+const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -118,13 +137,16 @@ pub struct Gate {
     api: Arc<Api>,
     route: usize,
     scope: Scope,
+    /// Only by submitting; a typing error in any other request shall not leave a namespace behind.
+    makes_namespaces: bool,
     query: Vec<&'static str>,
 }
 
 impl Gate {
     pub fn of(api: Arc<Api>, index: usize, route: &Route) -> Gate {
         let query = route.query.iter().map(|param| param.name).collect();
-        Gate { api, route: index, scope: route.scope, query }
+        let makes_namespaces = route.scope == Scope::Submit && route.twice == Twice::Key;
+        Gate { api, route: index, scope: route.scope, makes_namespaces, query }
     }
 }
 
@@ -143,7 +165,13 @@ async fn enter(
     gate: &Gate,
     mut request: Request,
 ) -> Result<(Request, Option<SemaphorePermit<'_>>), Refusal> {
-    let tenant = tenant(gate, &request)?;
+    let caller = request.extensions().get::<Caller>().cloned().unwrap_or_default();
+    if caller.0.as_ref().is_some_and(|key| !key.may(gate.scope)) {
+        let detail = format!("this key may not do this; the scope {} is needed", gate.scope.name());
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", detail));
+    }
+    let named = namespace(gate, &request)?;
+    let tenant = tenant(gate, &caller, named).await?;
     request.extensions_mut().insert(tenant);
     let (head, body) = request.into_parts();
     let (body, room) = read_body(&gate.api, &head.headers, body).await?;
@@ -188,7 +216,32 @@ fn too_large() -> Refusal {
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
 }
 
-fn tenant(gate: &Gate, request: &Request) -> Result<Tenant, Refusal> {
+/// The key decides; without one, or with an admin's of all namespaces, the request.
+async fn tenant(gate: &Gate, caller: &Caller, named: Option<String>) -> Result<Tenant, Refusal> {
+    let namespaces = &gate.api.namespaces;
+    if let Some(own) = caller.namespace() {
+        if named.is_some_and(|named| named != own) {
+            return Err(Refusal::not_found("namespace"));
+        }
+        return Ok(Tenant(namespaces.find_or_make(own).await?));
+    }
+    let Some(named) = named else { return Ok(Tenant(DEFAULT)) };
+    if !node::namespaces::is_name(&named) {
+        let detail = "a namespace has 1 to 63 lower-case letters, digits, - and _";
+        return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail));
+    }
+    // Who writes makes it; who reads what nobody wrote finds nothing.
+    match gate.makes_namespaces {
+        true => Ok(Tenant(namespaces.find_or_make(&named).await?)),
+        false => match namespaces.find(&named).await? {
+            Some(found) => Ok(Tenant(found)),
+            None => Err(Refusal::not_found("namespace")),
+        },
+    }
+}
+
+/// The namespace that a request names. Refuses parameters that the route does not know.
+fn namespace(gate: &Gate, request: &Request) -> Result<Option<String>, Refusal> {
     let mut namespace = None;
     if gate.scope != Scope::Open {
         namespace = request.headers().get("x-namespace").map(|name| name.to_str().unwrap_or("?"));
@@ -202,10 +255,7 @@ fn tenant(gate: &Gate, request: &Request) -> Result<Tenant, Refusal> {
             _ => return Err(unknown_parameter(&gate.query)),
         }
     }
-    if namespace.is_some_and(|name| name != "default") {
-        return Err(Refusal::not_found("namespace"));
-    }
-    Ok(Tenant(DEFAULT))
+    Ok(namespace.map(str::to_string))
 }
 
 fn unknown_parameter(known: &[&'static str]) -> Refusal {

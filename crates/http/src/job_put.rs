@@ -1,17 +1,17 @@
 //! PUT: this job shall exist, with this definition. Made if there is none of the name, changed if it
 //! differs, left alone (with its version) if it does not: applying twice changes nothing.
 
+use crate::door::RequestId;
 use crate::job_patch::{IfMatch, current, keep_anchor, mismatch, read_if_match, update};
 use crate::job_read::{self, etag};
 use crate::jobs::{self, json_text};
 use crate::refusal::{Answered, Refusal, unexpected};
-use crate::door::RequestId;
 use crate::tenant::Tenant;
 use crate::{Api, Shared, find, naming};
-use axum::{Extension, Json};
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use hyper::{HeaderMap, StatusCode};
 use model::row::JobState;
 use model::{JobId, Namespace, Spec, Text};

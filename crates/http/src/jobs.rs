@@ -1,14 +1,14 @@
 //! Making one job, and what its answer says.
 
+use crate::door::RequestId;
 use crate::limits::KEY_MAX;
 use crate::refusal::{Answered, Refusal, unexpected};
-use crate::door::RequestId;
 use crate::tenant::Tenant;
 use crate::{Api, Shared, naming, spec, warnings};
-use axum::{Extension, Json};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use hyper::header::LOCATION;
 use hyper::{HeaderMap, StatusCode};
 use model::row::Made;

@@ -8,6 +8,7 @@ mod backfill;
 mod batch;
 mod dead;
 mod definition;
+mod doctor;
 mod door;
 mod events;
 mod explain;
@@ -18,6 +19,8 @@ mod job_put;
 mod job_read;
 mod job_verbs;
 mod jobs;
+mod key_verbs;
+pub mod keys;
 pub mod limits;
 mod lists;
 mod log;
@@ -45,15 +48,17 @@ mod warnings;
 mod work;
 
 pub use door::RequestId;
+pub use key_verbs::shown;
 pub use route::{Route, Scope, Twice};
 pub use serve::{Bounds, Peer, Server, serve};
 pub use table::table;
-pub use tenant::Tenant;
+pub use tenant::{Caller, Tenant};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use model::Namespace;
 use node::NodeHandle;
+use node::namespaces::Namespaces;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Semaphore;
@@ -67,6 +72,8 @@ pub struct Api {
     /// Where we listen; on loopback only callers of this machine are heard.
     pub listen: SocketAddr,
     pub requests: metrics::Requests,
+    pub ring: keys::Ring,
+    pub namespaces: Namespaces,
     /// Room for bodies, in KiB.
     bodies: Semaphore,
     server: OnceLock<Arc<room::Room>>,
@@ -76,7 +83,8 @@ impl Api {
     pub fn new(node: NodeHandle, listen: SocketAddr) -> Api {
         let requests = metrics::Requests::of(&table::table());
         let bodies = Semaphore::new(limits::BODIES_KIB_MAX);
-        Api { node, listen, requests, bodies, server: OnceLock::new() }
+        let (ring, namespaces) = (keys::Ring::default(), Namespaces::new(node.clone()));
+        Api { node, listen, requests, ring, namespaces, bodies, server: OnceLock::new() }
     }
 
     /// The connections of this server are shown in the metrics.

@@ -33,6 +33,10 @@ pub const CLOSE_GRACE: Duration = Duration::from_secs(5);
 pub const REQUEST_ID_MAX: usize = 128;
 /// The longest Idempotency-Key.
 pub const KEY_MAX: usize = 255;
+/// API keys, revoked ones included: all of them are in memory.
+pub const KEYS_MAX: usize = 10_000;
+/// The longest name of an API key.
+pub const KEY_NAME_MAX: usize = 128;
 /// The farthest `at` or `delay`.
 pub const FARTHEST: Span = Span::from_secs(50 * 366 * 86_400);
 pub const TIMEOUT_HTTP: Span = Span::from_secs(30);
@@ -44,6 +48,12 @@ pub const PREVIEW_COUNT: u64 = 10;
 /// Clock changes are listed this far ahead.
 pub const DST_DATES_AHEAD: Span = Span::from_secs(731 * 86_400);
 pub const REASON_MAX: usize = 500;
+/// Rows the doctor reads at once.
+pub const DOCTOR_PAGE: usize = 1_024;
+/// What was due so long ago and is not decided is a finding.
+pub const DOCTOR_LATE: Span = Span::from_secs(10);
+/// A difference counts if it is there so many times in a row.
+pub const DOCTOR_TRIES: usize = 5;
 /// What a claim's call may take beyond its wait.
 pub const CLAIM_MARGIN: Span = Span::from_secs(5);
 /// Running runs that a job shows.

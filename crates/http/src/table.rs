@@ -6,11 +6,13 @@ use crate::route::ParamKind::{Choice, Number, Span, Text, Time};
 use crate::route::Scope::{Admin, Open, Read, Submit, Worker};
 use crate::route::Twice::{Key, Named, Reads, Refused, Same};
 use crate::route::{Param, Route, delete, get, patch, post, put};
-use crate::{about, backfill, batch, dead, events, explain, hold, job_patch, job_put, job_read};
+use crate::{
+    about, backfill, batch, dead, doctor, events, explain, hold, job_patch, job_put, job_read,
+};
 use crate::{
     job_verbs, jobs, lists, metrics, occurrences, openapi, operations, preview, queues, run_read,
 };
-use crate::{run_verbs, stats, work};
+use crate::{key_verbs, run_verbs, stats, work};
 use wire::answer as a;
 
 const SHORT: usize = 255;
@@ -218,9 +220,22 @@ pub fn table() -> Vec<Route> {
             .says("Let attempts begin again.", Admin, Same)
             .body("ReleaseRequest", hold::read_release)
             .answers::<a::Held>(200),
+        post("/v1/api-keys", key_verbs::create)
+            .says("Make an API key; its secret is answered once.", Admin, Refused)
+            .body("ApiKeyRequest", key_verbs::read_only)
+            .answers::<a::ApiKeyMade>(201),
+        get("/v1/api-keys", key_verbs::list)
+            .says("The API keys, without their secrets.", Admin, Reads)
+            .answers::<a::ApiKeys>(200),
+        delete("/v1/api-keys/{key}", key_verbs::revoke)
+            .says("Revoke an API key, at once and for ever.", Admin, Same)
+            .answers::<a::ApiKey>(200),
         get("/v1/version", about::version)
             .says("Which version this is.", Read, Reads)
             .answers::<a::Version>(200),
+        get("/v1/doctor", doctor::show)
+            .says("Memory counted against the store.", Admin, Reads)
+            .answers::<a::Doctor>(200),
         get("/healthz", about::healthz)
             .says("Is the process alive?", Open, Reads)
             .answers::<a::Health>(200),

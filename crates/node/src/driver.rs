@@ -1,6 +1,7 @@
 //! The driver: one thread that owns the `Host`, hears callers and lanes, and keeps the time.
 
 use crate::clock::BootClock;
+use crate::crash;
 use crate::handle::Shared;
 use crate::lanes::{Lane, Which, lane_of};
 use crate::limits::{INPUT_SLICE, LOOK_EVERY, TICK_MAX};
@@ -8,7 +9,7 @@ use crate::seen::Seen;
 use model::id::SHARDS;
 use model::{ShardId, Span, Time};
 use shard::command::{Answer, Command, CommandId};
-use shard::{CallId, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
+use shard::{CallId, Counts, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,6 +36,7 @@ pub enum Input {
         id: CallId,
         answer: StoreAnswer,
     },
+    Count(oneshot::Sender<Vec<(ShardId, Counts)>>),
     Stop,
 }
 
@@ -131,6 +133,11 @@ impl Driver {
                     self.hurry();
                 }
             }
+            Input::Count(reply) => {
+                let counts = self.host.shards().map(|shard| (shard.id(), shard.counts()));
+                // Who asked may be gone.
+                let _ = reply.send(counts.collect());
+            }
             Input::Stop => {}
         }
     }
@@ -154,6 +161,7 @@ impl Driver {
                     self.host.handle_bounce(BootClock.local(), &message);
                 }
                 HostOutput::Shard(_, Output::Reply(id, answer)) => {
+                    crash::point("reply-before");
                     self.note_starts(&answer);
                     if let Some(reply) = self.callers.remove(&id)
                         && reply.send(answer).is_err()

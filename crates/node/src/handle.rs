@@ -9,6 +9,7 @@ use crate::stops::{Stopped, Stops};
 use model::read::{Page, Read};
 use model::row::HistoryRow;
 use model::{JobId, Namespace, NodeId, RunId, ShardId, Span, Spec, Text, Time, Token};
+use shard::Counts;
 use shard::command::{Answer, Command, CommandId, Refused};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -165,6 +166,15 @@ impl NodeHandle {
     /// Durable when it answers. `Err` says that it may or may not have been made: look again.
     pub async fn change_entries(&self, changes: Vec<EntryChange>) -> Result<Changed, Reading> {
         self.blocking(move |store| store.change_entries(&changes)).await
+    }
+
+    /// What is in memory, by shard; empty while the driver is too busy to say.
+    pub async fn counts(&self) -> Vec<(ShardId, Counts)> {
+        let (reply, heard) = oneshot::channel();
+        if self.input.try_send(Input::Count(reply)).is_err() {
+            return Vec::new();
+        }
+        heard.await.unwrap_or_default()
     }
 
     /// A number for a claim that no other request of this process has.

@@ -20,6 +20,7 @@
 pub mod bulk;
 mod calls;
 pub mod clock;
+pub mod crash;
 mod driver;
 pub mod events;
 mod handle;
@@ -33,6 +34,7 @@ pub mod random;
 mod retention;
 mod seen;
 mod start;
+mod steer;
 mod stops;
 pub mod tasks;
 

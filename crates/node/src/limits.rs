@@ -22,6 +22,16 @@ pub const ATTEMPTS_SHOWN: usize = 1_000;
 pub const EARLY_STOPS_MAX: usize = 1_024;
 /// How long a caller waits for an ordinary command.
 pub const CALL_WAIT: Span = Span::from_secs(10);
+/// How far the wall clock may be away to be steered towards; further is a step.
+pub const CLOCK_NEAR: Span = Span::from_millis(500);
+/// Steering moves time by at most one part in so many: less than the core allows for drift.
+pub const CLOCK_STEER: i64 = 2_000;
+/// A step forward by more is held: somebody may have set the clock wrongly.
+pub const CLOCK_STEP_MAX: Span = Span::from_secs(300);
+/// If the clock stays there for so long, it was meant.
+pub const CLOCK_HELD: Span = Span::from_secs(60);
+/// How often a test's clock is read from its file.
+pub const TEST_CLOCK_EVERY: Duration = Duration::from_millis(2);
 /// The driver looks around at least this often, whatever the core says.
 pub const TICK_MAX: Duration = Duration::from_secs(1);
 /// Events that a listener can still be told: minutes of an ordinary day (about 200 bytes each).

@@ -61,6 +61,20 @@ pub enum Command {
     Release(Scope),
 }
 
+impl Command {
+    /// Does it make runs or specs? Such commands are refused while the store has no room.
+    pub fn adds_work(&self) -> bool {
+        matches!(
+            self,
+            Command::Submit(_)
+                | Command::Trigger { .. }
+                | Command::Update { .. }
+                | Command::Rerun { .. }
+                | Command::Backfill { .. }
+        )
+    }
+}
+
 /// An idempotency key and the hash of the body it came with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyOf {

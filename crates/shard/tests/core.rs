@@ -6,6 +6,8 @@
 
 mod support;
 
+#[path = "core/clock.rs"]
+mod clock;
 #[path = "core/fairness.rs"]
 mod fairness;
 #[path = "core/gone.rs"]

@@ -1,7 +1,7 @@
 //! What duly answers about jobs and runs.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -240,6 +240,62 @@ pub struct Version {
     pub version: &'static str,
     /// The version of the time zone database.
     pub tzdb: &'static str,
+}
+
+/// What `GET /v1/doctor` counted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Doctor {
+    pub memory: MemoryCounts,
+    /// Claimed runs in the store.
+    pub stored_leases: usize,
+    /// What is wrong; empty if nothing is.
+    pub findings: Vec<Finding>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MemoryCounts {
+    pub shards: usize,
+    /// Ready runs at the fronts of their flows.
+    pub ready: usize,
+    /// What waits for an instant of the next minute.
+    pub timers: usize,
+    pub leases: usize,
+    pub claims_waiting: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Finding {
+    /// The shard it was found in, if it was found in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<u16>,
+    pub what: String,
+    /// What to do.
+    pub help: String,
+}
+
+/// What may be told of an API key.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ApiKey {
+    pub id: String,
+    pub scope: String,
+    /// Null: an admin of all namespaces.
+    pub namespace: Option<String>,
+    pub name: Option<String>,
+    pub created_at: String,
+    pub revoked_at: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ApiKeyMade {
+    /// For the header Authorization: Bearer …; it is shown only now.
+    pub key: String,
+    #[serde(flatten)]
+    pub about: ApiKey,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ApiKeys {
+    pub items: Vec<ApiKey>,
 }
 
 /// A page of jobs, newest first.

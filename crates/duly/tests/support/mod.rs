@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic)] // A helper of a test may fail the test.
 
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -22,12 +23,20 @@ pub struct Server {
 impl Server {
     /// Starts `duly serve` on a free port and waits for "ready".
     pub fn start(data: &Path) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_duly"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
-            .arg(data)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("duly starts");
+        Server::start_with(data, &[], &[])
+    }
+
+    /// The same with variables of its environment and further arguments.
+    pub fn start_with(data: &Path, env: &[(&str, &OsStr)], args: &[&str]) -> Server {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_duly"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data).args(args);
+        command.envs(env.iter().copied());
+        Server::spawned(command)
+    }
+
+    /// A command that ends up as a server.
+    pub fn spawned(mut command: Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("duly starts");
         let out = BufReader::new(child.stdout.take().expect("stdout"));
         let (tell, lines) = channel();
         std::thread::spawn(move || {

@@ -54,6 +54,8 @@ pub struct World {
     pub poison: Vec<Key>,
     /// The test makes memory and store disagree on purpose.
     pub may_differ: bool,
+    /// The disk is full: a commit that adds runs or specs is refused for room.
+    pub full: bool,
     pub rows_read: usize,
     pub commits: usize,
     next_command: u64,
@@ -84,6 +86,7 @@ impl World {
             fates: VecDeque::new(),
             poison: Vec::new(),
             may_differ: false,
+            full: false,
             rows_read: 0,
             commits: 0,
             next_command: 0,
@@ -172,6 +175,14 @@ impl World {
         self.commits += 1;
         let seq = commit.seq;
         let bad = commit.changes.iter().position(|change| self.poison.contains(&change.key));
+        let adds = |change: &model::row::Change| {
+            change.expect == model::row::Expect::Absent
+                && matches!(change.row, Some(Row::Run(_) | Row::Spec(_)))
+        };
+        if self.full && commit.changes.iter().any(adds) {
+            self.shard.handle_commit(self.now, seq, CommitEnd::NoRoom);
+            return;
+        }
         let end = match (bad, self.fates.pop_front().unwrap_or(Fate::Apply)) {
             (Some(index), _) => CommitEnd::Row { index },
             (None, Fate::Apply) => self.apply(&commit),
@@ -401,6 +412,7 @@ fn rows_of(page: &Page) -> usize {
         Page::Flows(flows) => flows.len(),
         Page::Leases(leases) => leases.len(),
         Page::Holds(holds) => holds.len(),
+        Page::Spec(spec) => usize::from(spec.is_some()),
         Page::Outcomes(outcomes) => outcomes.len(),
     }
 }
