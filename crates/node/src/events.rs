@@ -11,7 +11,7 @@ pub use rows::{Happened, What};
 
 use crate::limits::{EVENTS_KEPT, WAITS_MAX};
 use crate::random;
-use model::{Namespace, RunId, Time};
+use model::{RunId, Time};
 use rows::Known;
 use shard::{CallId, CommitEnd, StoreAnswer};
 use std::collections::{BTreeMap, VecDeque};
@@ -233,13 +233,6 @@ impl Drop for Wait {
                 waits.runs.remove(&self.run);
             }
         }
-    }
-}
-
-impl Happened {
-    /// May this namespace see it? A gap concerns everybody.
-    pub fn is_for(&self, namespace: Namespace) -> bool {
-        self.namespace == Some(namespace) || matches!(self.what, What::Gap)
     }
 }
 

@@ -132,10 +132,18 @@ pub struct Claimed {
 pub struct ClaimedRun {
     pub run_id: String,
     pub job_id: String,
+    pub job_name: Option<String>,
     pub kind: String,
     pub attempt: u16,
     pub token: u64,
     pub payload: Option<Box<RawValue>>,
+    /// A payload that is not JSON, and what it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    /// What the attempt before this one died of.
+    pub previous_error: Option<String>,
     pub scheduled_for: String,
     pub due_at: String,
     pub lease_expires_at: String,
