@@ -23,11 +23,14 @@ mod output;
 mod queue;
 mod run;
 mod schedule_preview;
+mod seal;
 mod secret;
 mod serve;
 mod show;
 mod status;
 mod stores;
+mod target_test;
+mod vault;
 mod wait;
 
 use std::io::{ErrorKind, Write};
@@ -76,6 +79,9 @@ enum Command {
     Status(status::Args),
     /// Print the completions of a shell: bash, zsh, fish …
     Completions { shell: clap_complete::Shell },
+    /// See and rotate the secrets that sign webhooks.
+    #[command(subcommand)]
+    Secret(secret::SecretCommand),
     /// Look at schedules. Needs no server.
     #[command(subcommand)]
     Schedule(ScheduleCommand),
@@ -106,6 +112,7 @@ fn main() -> ExitCode {
         Command::Hold(args) => queue::hold(&args),
         Command::Release(args) => queue::release(&args),
         Command::Events(args) => events::run(&args),
+        Command::Secret(command) => secret::run(&command),
         Command::Schedule(ScheduleCommand::Preview(args)) => {
             return match schedule_preview::run(&args) {
                 Ok(text) => print(&text),

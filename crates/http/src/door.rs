@@ -9,6 +9,7 @@
 //! type, which a page cannot send across origins without asking first.
 
 use crate::limits::{BODY_MAX, BODY_TIMEOUT, REQUEST_ID_MAX};
+use crate::patience::Punctual;
 use crate::refusal::Refusal;
 use crate::route::{Route, Scope, Twice};
 use crate::tenant::{Caller, Tenant};
@@ -123,12 +124,18 @@ fn admit(api: &Arc<Api>, request: &Request) -> Result<Caller, Refusal> {
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
     // Lists of jobs may come line by line, and a patch may say what kind of patch it is.
-    ["application/json", "application/x-ndjson", "application/merge-patch+json"]
+    let kind = media_type(headers);
+    ["application/json", NDJSON, "application/merge-patch+json"]
         .iter()
         .any(|json| kind.eq_ignore_ascii_case(json))
+}
+
+const NDJSON: &str = "application/x-ndjson";
+
+fn media_type(headers: &HeaderMap) -> &str {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim()
 }
 
 /// What stands in front of one route.
@@ -186,6 +193,10 @@ async fn read_body<'a>(
 ) -> Result<(Body, Option<SemaphorePermit<'a>>), Refusal> {
     if hyper::body::Body::is_end_stream(&body) {
         return Ok((Body::empty(), None));
+    }
+    if media_type(headers).eq_ignore_ascii_case(NDJSON) {
+        // Read line by line by its handler, which bounds it; only silence is bounded here.
+        return Ok((Body::new(Punctual::new(body, BODY_TIMEOUT)), None));
     }
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let length: usize = length.unwrap_or(BODY_MAX);

@@ -48,6 +48,12 @@ pub const PREVIEW_COUNT: u64 = 10;
 /// Clock changes are listed this far ahead.
 pub const DST_DATES_AHEAD: Span = Span::from_secs(731 * 86_400);
 pub const REASON_MAX: usize = 500;
+/// The longest time in which an old and a new signing secret both sign.
+pub const OVERLAP_MAX: Span = Span::from_secs(30 * 86_400);
+/// A test of a target takes so long unless told otherwise.
+pub const TARGET_TEST_TIMEOUT: Span = Span::from_secs(10);
+/// What a test of a target shows of the answer's body.
+pub const TARGET_TEST_BODY: usize = 1_024;
 /// Rows the doctor reads at once.
 pub const DOCTOR_PAGE: usize = 1_024;
 /// What was due so long ago and is not decided is a finding.

@@ -222,7 +222,7 @@ fn tell(shard: ShardId, event: Event) {
         Event::ClockRanWild => "the clock ran ahead of the store's; it is not trusted",
         Event::UnknownLost => "a commit without an answer was not applied; decided again",
         Event::TookOver | Event::TookOverRunning => {
-            tracing::info!(shard = shard.0, event = ?event, "taken over");
+            tracing::debug!(shard = shard.0, event = ?event, "taken over");
             return;
         }
         Event::Gave => {

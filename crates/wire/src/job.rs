@@ -192,7 +192,7 @@ impl ScheduleRequest {
     }
 }
 
-fn read_target(mut object: Object<'_>, faults: &mut Faults) -> Option<TargetRequest> {
+pub fn read_target(mut object: Object<'_>, faults: &mut Faults) -> Option<TargetRequest> {
     object.later("publish", faults);
     object.later("command", faults);
     let target = match object.one_of(&["http", "worker"], faults) {

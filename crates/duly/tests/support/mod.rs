@@ -49,7 +49,8 @@ impl Server {
         let mut address = None;
         loop {
             let line = lines.recv_timeout(PATIENCE).expect("the server says that it is ready");
-            if let Some(text) = line.trim().strip_prefix("address  http://") {
+            if let Some((_, text)) = line.split_once("://").filter(|(at, _)| at.contains("address"))
+            {
                 address = text.parse().ok();
             }
             if line == "ready" {
