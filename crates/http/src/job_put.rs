@@ -2,8 +2,9 @@
 //! differs, left alone (with its version) if it does not: applying twice changes nothing.
 
 use crate::door::RequestId;
-use crate::job_patch::{IfMatch, current, keep_anchor, mismatch, read_if_match, update};
+use crate::job_patch::{IfMatch, read_if_match};
 use crate::job_read::{self, etag};
+use crate::job_update::{current, keep_anchor, mismatch, update};
 use crate::jobs::{self, json_text};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;

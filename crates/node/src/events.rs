@@ -6,8 +6,9 @@
 //! Beside the ring: those who wait for the end of one run, woken when it comes.
 
 mod rows;
+mod what;
 
-pub use rows::{Happened, What};
+pub use what::{Ended, Happened, What};
 
 use crate::limits::{EVENTS_KEPT, WAITS_MAX};
 use crate::random;
