@@ -14,7 +14,7 @@ use calendar::Schedule;
 use hyper::header::LOCATION;
 use hyper::{HeaderMap, StatusCode};
 use model::read::{Outcome, Page, Read};
-use model::row::{JobRow, Made, Only};
+use model::row::{BacklogKind, JobRow, Made, Only};
 use model::{JobId, Span, Spec, Text, Time};
 use shard::command::{Answer, Command, KeyOf};
 use wire::answer::DryRun;
@@ -61,7 +61,10 @@ pub async fn backfill(
     operations::keep_backfill(&api, namespace, made, (rate, total)).await;
     let operation = operations::of_backlog(&api, namespace, made).await?;
     let location = format!("/v1/operations/{}", operation.id);
-    let headers = [(LOCATION.as_str(), location.as_str())];
+    // An operation that was there before is that of the first request under this key.
+    let was = matches!(made.kind, BacklogKind::Backfill { operation } if operation < row.backfills);
+    let replayed = if was { "true" } else { "false" };
+    let headers = [(LOCATION.as_str(), location.as_str()), ("idempotency-replayed", replayed)];
     Ok((StatusCode::ACCEPTED, headers, Json(operation)).into_response())
 }
 
