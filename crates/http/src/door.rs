@@ -10,27 +10,36 @@
 
 use crate::limits::{BODY_MAX, BODY_TIMEOUT, REQUEST_ID_MAX};
 use crate::patience::Punctual;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, unexpected};
 use crate::route::{Route, Scope, Twice};
 use crate::tenant::{Caller, Tenant};
 use crate::{Api, DEFAULT, Shared, log};
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::header::{
     AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER,
 };
+use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::SemaphorePermit;
 
-/// The caller's X-Request-Id, or a new one. A handler may take it as an `Extension`.
+/// The caller's X-Request-Id, or a new one. A handler may take it as an argument.
 #[derive(Clone, Debug)]
 pub struct RequestId(pub Arc<str>);
+
+impl FromRequestParts<Arc<Api>> for RequestId {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Api>) -> Result<RequestId, Refusal> {
+        parts.extensions.get::<RequestId>().cloned().ok_or_else(unexpected)
+    }
+}
 
 /// Which route of the table answered.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +161,8 @@ pub struct Gate {
 impl Gate {
     pub fn of(api: Arc<Api>, index: usize, route: &Route) -> Gate {
         let query = route.query.iter().map(|param| param.name).collect();
-        let makes_namespaces = route.scope == Scope::Submit && route.twice == Twice::Key;
+        let makes = route.twice == Twice::Key || route.method == Method::PUT;
+        let makes_namespaces = route.scope == Scope::Submit && makes;
         Gate { api, route: index, scope: route.scope, makes_namespaces, query }
     }
 }

@@ -1,6 +1,7 @@
 //! PUT: this job shall exist, with this definition. Made if there is none of the name, changed if it
 //! differs, left alone (with its version) if it does not: applying twice changes nothing.
 
+use crate::door::RequestId;
 use crate::job_patch::{IfMatch, current, keep_anchor, mismatch, read_if_match, update};
 use crate::job_read::{self, etag};
 use crate::jobs::{self, json_text};
@@ -23,13 +24,14 @@ use wire::job::is_name;
 pub async fn put(
     State(api): Shared,
     Tenant(namespace): Tenant,
+    request_id: RequestId,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
     let text = json_text(&body)?;
     let wanted = read_if_match(&headers)?;
-    let mut job = jobs::read(&api, namespace, text, "", None)?;
+    let mut job = jobs::read(&api, (namespace, &request_id), text, "", None)?;
     let existing = existing(&api, namespace, &name).await?;
     let mut spec = (*job.spec).clone();
     match (&spec.name, JobId::parse(&name)) {

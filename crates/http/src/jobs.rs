@@ -1,5 +1,6 @@
 //! Making one job, and what its answer says.
 
+use crate::door::RequestId;
 use crate::limits::KEY_MAX;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
@@ -26,12 +27,13 @@ const BODY_SEED: u64 = 0x6a6f_6273;
 pub async fn create(
     State(api): Shared,
     Tenant(namespace): Tenant,
+    request_id: RequestId,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
     let text = json_text(&body)?;
     let header = key_header(&headers)?;
-    let job = read(&api, namespace, text, "", header)?;
+    let job = read(&api, (namespace, &request_id), text, "", header)?;
     let spec = job.spec.clone();
     let paused = job.paused;
     let submitted = naming::submit(&api, job).await?;
@@ -47,9 +49,10 @@ pub fn read_one(text: &str, faults: &mut Faults) {
     JobRequest::read(text, "", faults);
 }
 
+/// A job of this namespace, made by this request.
 pub fn read(
     api: &Api,
-    namespace: Namespace,
+    (namespace, request_id): (Namespace, &RequestId),
     text: &str,
     pointer: &str,
     header: Option<String>,
@@ -59,6 +62,8 @@ pub fn read(
     let (field, paused) = (request.idempotency_key.clone(), request.paused);
     if let (Some(field), Some(header)) = (&field, &header)
         && field != header
+        // In a batch the header is that of the whole; an item's own key counts more.
+        && pointer.is_empty()
     {
         faults.add(format!("{pointer}/idempotency_key"), "the header Idempotency-Key says another");
     }
@@ -67,7 +72,9 @@ pub fn read(
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
-    let spec = Arc::new(spec.ok_or_else(unexpected)?);
+    let mut spec = spec.ok_or_else(unexpected)?;
+    spec.request_id = Some(Text::from(&*request_id.0));
+    let spec = Arc::new(spec);
     let key = field.or(header).map(|key| KeyOf { key: Text::from(key), body: body_hash(text) });
     let id = node::random::job_id(now, Slot::of(namespace, &spec.queue, 0));
     Ok(NewJob { id, spec, key, paused })
