@@ -5,13 +5,17 @@ use crate::failure::{
 };
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::Request;
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::future::Future;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -69,28 +73,133 @@ impl Server {
         self.ask("DELETE", path, None)
     }
 
+    /// The namespace that was named.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
     pub fn ask(&self, method: &str, path: &str, body: Option<String>) -> Result<String, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::failed(format!("no runtime: {error}")))?;
-        let talk = async { tokio::time::timeout(TIMEOUT, self.talk(method, path, body)).await };
-        match runtime.block_on(talk) {
+        self.send(method, path, body, &[])
+    }
+
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<String>,
+        headers: &[(&str, &str)],
+    ) -> Result<String, Failure> {
+        let talk = self.talk(method, path, body, headers);
+        let talk = async { tokio::time::timeout(TIMEOUT, talk).await };
+        match runtime()?.block_on(talk) {
             Ok(answer) => answer,
             Err(_) => Err(self.unreachable("no answer in time")),
         }
     }
 
-    async fn talk(
+    /// Listens to a stream of events until `hear` has enough or the stream ends; `last` is the id
+    /// of the last one. The first that is heard, named `listening`, says that the stream is open.
+    pub fn listen(
         &self,
-        method: &str,
         path: &str,
-        body: Option<String>,
-    ) -> Result<String, Failure> {
+        last: &mut Option<String>,
+        mut hear: impl FnMut(&Told) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, Failure> {
+        let runtime = runtime()?;
+        let open = async { tokio::time::timeout(TIMEOUT, self.open(path, last.as_deref())).await };
+        let (mut body, mut connection) = match runtime.block_on(open) {
+            Ok(opened) => opened?,
+            Err(_) => return Err(self.unreachable("no answer in time")),
+        };
+        let mut told = Told { name: "listening".to_string(), data: Value::Null };
+        if hear(&told).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        let mut rest = Vec::new();
+        loop {
+            let frame = runtime.block_on(async {
+                loop {
+                    tokio::select! {
+                        biased;
+                        frame = body.frame() => return frame,
+                        _ = &mut connection.future, if connection.open => connection.open = false,
+                    }
+                }
+            });
+            let Some(frame) = frame else { return Ok(ControlFlow::Continue(())) };
+            let frame = frame.map_err(|error| self.unreachable(&error.to_string()))?;
+            let Ok(data) = frame.into_data() else { continue };
+            rest.extend_from_slice(&data);
+            if rest.len() > ANSWER_MAX {
+                return Err(self.unreachable("an event without an end"));
+            }
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = rest.drain(..=end).collect();
+                let line = String::from_utf8_lossy(&line);
+                let line = line.trim_end();
+                if let Some(id) = line.strip_prefix("id: ") {
+                    *last = Some(id.to_string());
+                } else if let Some(name) = line.strip_prefix("event: ") {
+                    told.name = name.to_string();
+                } else if let Some(data) = line.strip_prefix("data: ") {
+                    told.data = serde_json::from_str(data).unwrap_or_default();
+                    if hear(&told).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn open(
+        &self,
+        path: &str,
+        last: Option<&str>,
+    ) -> Result<(Incoming, Connection), Failure> {
         let (host, stream) = self.connect().await?;
         let broken = |error: hyper::Error| self.unreachable(&error.to_string());
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        let last: Vec<(&str, &str)> = last.map(|id| ("last-event-id", id)).into_iter().collect();
+        let request = self.request("GET", path, host, None, &last)?;
+        let mut connection = Connection { future: Box::pin(connection), open: true };
+        let response = {
+            let answer = sender.send_request(request);
+            tokio::pin!(answer);
+            loop {
+                tokio::select! {
+                    biased;
+                    answer = &mut answer => break answer.map_err(broken)?,
+                    _ = &mut connection.future, if connection.open => connection.open = false,
+                }
+            }
+        };
+        // The sender is dropped here; the connection goes on while its body is read.
+        let status = response.status().as_u16();
+        if status < 400 {
+            return Ok((response.into_body(), connection));
+        }
+        let body = Limited::new(response.into_body(), ANSWER_MAX).collect();
+        tokio::pin!(body);
+        let body = loop {
+            tokio::select! {
+                biased;
+                body = &mut body => break body,
+                _ = &mut connection.future, if connection.open => connection.open = false,
+            }
+        };
+        let body = body.map_err(|error| self.unreachable(&error.to_string()))?.to_bytes();
+        Err(refused(status, &String::from_utf8_lossy(&body)))
+    }
+
+    fn request(
+        &self,
+        method: &str,
+        path: &str,
+        host: &str,
+        body: Option<String>,
+        headers: &[(&str, &str)],
+    ) -> Result<Request<Full<Bytes>>, Failure> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -102,9 +211,26 @@ impl Server {
         if let Some(namespace) = &self.namespace {
             request = request.header("x-namespace", namespace);
         }
-        let request = request
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request
             .body(Full::new(Bytes::from(body.unwrap_or_default())))
-            .map_err(|error| Failure::failed(format!("bad request: {error}")))?;
+            .map_err(|error| Failure::failed(format!("bad request: {error}")))
+    }
+
+    async fn talk(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<String>,
+        headers: &[(&str, &str)],
+    ) -> Result<String, Failure> {
+        let (host, stream) = self.connect().await?;
+        let broken = |error: hyper::Error| self.unreachable(&error.to_string());
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        let request = self.request(method, path, host, body, headers)?;
         let exchange = async {
             let response = sender.send_request(request).await.map_err(broken)?;
             let status = response.status().as_u16();
@@ -167,6 +293,26 @@ impl Server {
     }
 }
 
+/// One event of a stream.
+#[derive(Clone, Debug)]
+pub struct Told {
+    pub name: String,
+    pub data: Value,
+}
+
+/// A connection is driven by whoever reads from it.
+struct Connection {
+    future: Pin<Box<dyn Future<Output = Result<(), hyper::Error>>>>,
+    open: bool,
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("no runtime: {error}")))
+}
+
 fn trust(file: Option<&Path>) -> Result<ClientConfig, Failure> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(file) = file {
@@ -201,10 +347,20 @@ fn refused(status: u16, text: &str) -> Failure {
         Ok(problem) => format!("{} ({}, {status})", problem.detail, problem.code),
         Err(_) => format!("the server answered {status}"),
     };
-    let help = match status {
+    let code = serde_json::from_str::<Problem>(text).map(|problem| problem.code);
+    let help = match (status, code.as_deref().unwrap_or_default()) {
+        (_, "name_taken") => return Failure { exit, message, help: "duly job list".to_string() },
+        (_, "not_dead") => return Failure { exit, message, help: "duly dead list".to_string() },
+        (_, "version") => return Failure { exit, message, help: "duly job edit …".to_string() },
+        (_, "not_recurring") => {
+            return Failure { exit, message, help: "duly run list".to_string() };
+        }
+        _ => status,
+    };
+    let help = match help {
         401 => "export DULY_API_KEY=duly_…, made by `duly key create --scope admin`",
         403 => "duly key list",
-        404 | 410 => "duly status",
+        404 | 410 => "duly job list",
         429 | 500..=599 => "duly status",
         _ => "duly --help",
     };

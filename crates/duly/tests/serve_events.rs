@@ -20,14 +20,12 @@ fn a_listener_hears_a_run_from_birth_to_end_and_can_go_on_where_it_was() {
     let made = server.submit(&json!({
         "target": {"http": {"url": hooks.url()}}, "retry": {"initial": "100ms"},
     }));
-    let names: Vec<String> = std::iter::from_fn(|| events.next())
-        .inspect(|told| assert_eq!(told.data["job_id"], made["id"], "{told:?}"))
-        .map(|told| told.name)
-        .scan(false, |over, name| {
-            let go_on = !std::mem::replace(over, name == "run.succeeded");
-            go_on.then_some(name)
-        })
-        .collect();
+    let mut names: Vec<String> = Vec::new();
+    while names.last().is_none_or(|name| name != "run.succeeded") {
+        let told = events.next().expect("an event");
+        assert_eq!(told.data["job_id"], made["id"], "{told:?}");
+        names.push(told.name);
+    }
     let wanted = [
         "job.created",
         "run.ready",

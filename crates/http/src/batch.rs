@@ -2,7 +2,7 @@
 //! Items are independent: one that is refused leaves the others made. Answers stand in order.
 
 use crate::door::RequestId;
-use crate::jobs::{json_text, key_header, read};
+use crate::jobs::{asked_by, json_text, key_header, read};
 use crate::limits::{BATCH_MAX, BATCH_SLICE, BODY_MAX, LINE_MAX, NDJSON_MAX};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
@@ -151,9 +151,9 @@ async fn make<'a>(
         results.push(Value::Null);
         let at = first + index;
         let key = made.key.as_ref().map(|key| format!("{key}#{at}"));
-        let job = json_text(item.as_bytes()).and_then(|text| {
-            read(api, (made.namespace, &made.request_id), text, &pointer(at), key)
-        });
+        let job = json_text(item.as_bytes())
+            .and_then(|text| read(api, made.namespace, text, &pointer(at), key))
+            .map(|job| asked_by(job, &made.request_id));
         match job {
             // A name is reserved on its own.
             Ok(job) if job.spec.name.is_some() => {

@@ -58,20 +58,15 @@ pub async fn patch(
         return Err(mismatch(version));
     }
     let new = patched(&api, &old, &patch)?;
-    let new = match &job {
-        Some(row) => keep_anchor(row, &old, new, api.node.now()),
-        None => new,
-    };
-    let new = match (&job, patch.contains_key("schedule")) {
-        // A delay would count from now again: the instant stays unless it is what changes.
-        (None, false) => at_its_instant(&api, id, new).await?,
-        _ => new,
-    };
-    if new == *old {
-        let job = job_read::read(&api, namespace, id).await?;
-        return Ok(([("etag", etag(job.version).as_str())], Json(job)).into_response());
+    if new != *old {
+        let new = match &job {
+            Some(row) => keep_anchor(row, &old, new, api.node.now()),
+            // A delay would count from now again: the instant stays unless it is what changes.
+            None if !patch.contains_key("schedule") => at_its_instant(&api, id, new).await?,
+            None => new,
+        };
+        update(&api, id, &old, new, Some(version)).await?;
     }
-    update(&api, id, new, Some(version)).await?;
     let job = job_read::read(&api, namespace, id).await?;
     Ok(([("etag", etag(job.version).as_str())], Json(job)).into_response())
 }
@@ -268,7 +263,16 @@ pub fn keep_anchor(row: &JobRow, old: &Spec, mut new: Spec, now: Time) -> Spec {
     };
     if interval {
         let schedule = Schedule::new(&old.schedule, &row.id.to_bytes(), row.versioned).ok();
-        new.schedule.start_at = schedule.and_then(|schedule| schedule.next(Time::MIN));
+        new.schedule.start_at = schedule.and_then(|schedule| {
+            let first = schedule.next(Time::MIN)?;
+            match (old.schedule.max_runs, schedule.next(first)) {
+                // One interval before the first: it has passed, so it is known for what it is when
+                // the same definition comes again.
+                (None, Some(second)) => Some(first.minus(second.since(first))),
+                // Runs are counted from it.
+                _ => Some(first),
+            }
+        });
     } else if old.schedule.max_runs.is_some() {
         new.schedule.start_at = Some(row.versioned.plus(Span::from_micros(1)));
     }
@@ -288,21 +292,22 @@ async fn at_its_instant(api: &Api, id: JobId, mut new: Spec) -> Result<Spec, Ref
 pub async fn update(
     api: &Api,
     id: JobId,
+    old: &Spec,
     new: Spec,
     if_version: Option<u32>,
 ) -> Result<u32, Refusal> {
+    if new.schedule.is_recurring() != old.schedule.is_recurring() {
+        let mut faults = Faults::default();
+        let message = "a job that runs once stays one, and a recurring one stays recurring";
+        faults.add("/schedule", message);
+        return Err(Refusal::faults(faults));
+    }
     let command = Command::Update { job: id, spec: Arc::new(new), if_version };
     match api.node.call(id.shard(), command).await {
         Answer::Job(_, version) => Ok(version),
         Answer::Refused(Refused::VersionMismatch { found }) => Err(mismatch(found)),
         Answer::Refused(Refused::Conflict) => {
             Err(started("the job has started, ended or was cancelled"))
-        }
-        Answer::Refused(Refused::Invalid("queue")) => {
-            let mut faults = Faults::default();
-            let message = "a job that runs once stays one, and a recurring one stays recurring";
-            faults.add("/schedule", message);
-            Err(Refusal::faults(faults))
         }
         Answer::Refused(refused) => Err(refused.into()),
         _ => Err(unexpected()),

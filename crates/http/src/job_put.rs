@@ -31,7 +31,8 @@ pub async fn put(
 ) -> Answered {
     let text = json_text(&body)?;
     let wanted = read_if_match(&headers)?;
-    let mut job = jobs::read(&api, (namespace, &request_id), text, "", None)?;
+    let job = jobs::read(&api, namespace, text, "", None)?;
+    let mut job = jobs::asked_by(job, &request_id);
     let existing = existing(&api, namespace, &name).await?;
     let mut spec = (*job.spec).clone();
     match (&spec.name, JobId::parse(&name)) {
@@ -94,12 +95,12 @@ async fn replace(
     if new.name.is_none() {
         new.name = old.name.clone();
     }
-    let new = match &row {
-        Some(row) => keep_anchor(row, &old, new, api.node.now()),
-        None => new,
+    let anchored = match &row {
+        Some(row) => keep_anchor(row, &old, new.clone(), api.node.now()),
+        None => new.clone(),
     };
-    if !is_same(&new, &old) {
-        update(api, id, new, Some(version)).await?;
+    if !is_same(&new, &old) && !is_same(&anchored, &old) {
+        update(api, id, &old, anchored, Some(version)).await?;
     }
     if job.paused && row.is_some_and(|row| row.state == JobState::Active) {
         let reason = Text::from("applied with paused: true");

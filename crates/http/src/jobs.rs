@@ -33,7 +33,8 @@ pub async fn create(
 ) -> Answered {
     let text = json_text(&body)?;
     let header = key_header(&headers)?;
-    let job = read(&api, (namespace, &request_id), text, "", header)?;
+    let job = read(&api, namespace, text, "", header)?;
+    let job = asked_by(job, &request_id);
     let spec = job.spec.clone();
     let paused = job.paused;
     let submitted = naming::submit(&api, job).await?;
@@ -44,15 +45,20 @@ pub async fn create(
     Ok((StatusCode::ACCEPTED, headers, Json(created)).into_response())
 }
 
+/// Who asked goes with the job: every attempt sends it.
+pub fn asked_by(job: NewJob, request_id: &RequestId) -> NewJob {
+    let request_id = Some(request_id.0.clone());
+    NewJob { spec: Arc::new(Spec { request_id, ..(*job.spec).clone() }), ..job }
+}
+
 /// The body of `create`, for its description.
 pub fn read_one(text: &str, faults: &mut Faults) {
     JobRequest::read(text, "", faults);
 }
 
-/// A job of this namespace, made by this request.
 pub fn read(
     api: &Api,
-    (namespace, request_id): (Namespace, &RequestId),
+    namespace: Namespace,
     text: &str,
     pointer: &str,
     header: Option<String>,
@@ -72,9 +78,7 @@ pub fn read(
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
-    let mut spec = spec.ok_or_else(unexpected)?;
-    spec.request_id = Some(Text::from(&*request_id.0));
-    let spec = Arc::new(spec);
+    let spec = Arc::new(spec.ok_or_else(unexpected)?);
     let key = field.or(header).map(|key| KeyOf { key: Text::from(key), body: body_hash(text) });
     let id = node::random::job_id(now, Slot::of(namespace, &spec.queue, 0));
     Ok(NewJob { id, spec, key, paused })

@@ -38,10 +38,12 @@ mod room;
 pub mod route;
 mod run_read;
 mod run_verbs;
+pub mod secrets;
 mod serve;
 mod spec;
 mod stats;
 mod table;
+pub mod target_test;
 mod tenant;
 pub mod tls;
 mod warnings;
@@ -71,6 +73,8 @@ pub struct Api {
     pub node: NodeHandle,
     /// Where we listen; on loopback only callers of this machine are heard.
     pub listen: SocketAddr,
+    pub secrets: Arc<dyn secrets::SigningSecrets>,
+    pub tester: Arc<dyn target_test::TargetTester>,
     pub requests: metrics::Requests,
     pub ring: keys::Ring,
     pub namespaces: Namespaces,
@@ -80,11 +84,17 @@ pub struct Api {
 }
 
 impl Api {
-    pub fn new(node: NodeHandle, listen: SocketAddr) -> Api {
+    pub fn new(
+        node: NodeHandle,
+        listen: SocketAddr,
+        secrets: Arc<dyn secrets::SigningSecrets>,
+        tester: Arc<dyn target_test::TargetTester>,
+    ) -> Api {
         let requests = metrics::Requests::of(&table::table());
         let bodies = Semaphore::new(limits::BODIES_KIB_MAX);
         let (ring, namespaces) = (keys::Ring::default(), Namespaces::new(node.clone()));
-        Api { node, listen, requests, ring, namespaces, bodies, server: OnceLock::new() }
+        let server = OnceLock::new();
+        Api { node, listen, secrets, tester, requests, ring, namespaces, bodies, server }
     }
 
     /// The connections of this server are shown in the metrics.

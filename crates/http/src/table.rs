@@ -12,8 +12,8 @@ use crate::{
 use crate::{
     job_verbs, jobs, lists, metrics, occurrences, openapi, operations, preview, queues, run_read,
 };
-use crate::{key_verbs, run_verbs, stats, work};
-use wire::answer as a;
+use crate::{key_verbs, run_verbs, secrets, stats, target_test, work};
+use wire::{answer as a, webhook};
 
 const SHORT: usize = 255;
 
@@ -212,6 +212,17 @@ pub fn table() -> Vec<Route> {
             .says("What a schedule will do.", Read, Reads)
             .body("PreviewRequest", preview::read_only)
             .answers::<wire::Preview>(200),
+        post("/v1/targets/test", target_test::test)
+            .says("Send one signed request to a target now, and say what happened.", Submit, Reads)
+            .body("TargetTestRequest", target_test::read_only)
+            .answers::<webhook::TargetTested>(200),
+        get("/v1/signing-secrets", secrets::list)
+            .says("The secrets that sign webhooks now.", Admin, Reads)
+            .answers::<webhook::SigningSecrets>(200),
+        post("/v1/signing-secrets/rotate", secrets::rotate)
+            .says("Make a new secret; both sign while they overlap.", Admin, Key)
+            .optional_body("RotateRequest", secrets::read_only)
+            .answers::<webhook::SigningSecrets>(200),
         post("/v1/hold", hold::hold)
             .says("The stop button: no new attempts in the scope.", Admin, Same)
             .body("HoldRequest", hold::read_hold)

@@ -217,9 +217,9 @@ impl Shard {
         if !leases.is_empty() {
             self.pipeline.withdraw(caller);
             self.event(Event::ClaimUndone);
-            let release = |(run, token)| Settle { run, token, end: End::Released };
-            let release = leases.into_iter().map(release).collect();
-            self.inbox.push_front(Caller::NOBODY, Command::Settle(release));
+            let unheard = |(run, token)| Settle { run, token, end: End::Unheard };
+            let settles = leases.into_iter().map(unheard).collect();
+            self.inbox.push_front(Caller::NOBODY, Command::Settle(settles));
             self.work(now);
         }
     }
