@@ -125,6 +125,7 @@ impl World {
                 let item = json!({"run_id": run, "token": token, "outcome": "succeeded"});
                 Some((path.into(), json!({"worker": "w", "runs": [item]})))
             }
+            ("POST", "/v1/signing-secrets/rotate") => Some((path.into(), json!({"overlap": "1h"}))),
             ("POST", "/v1/hold") => {
                 Some((path.into(), json!({"scope": {"queue": "held"}, "reason": "x"})))
             }
