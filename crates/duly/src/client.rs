@@ -20,6 +20,10 @@ pub struct Server {
 }
 
 impl Server {
+    pub fn at(url: String) -> Server {
+        Server { url }
+    }
+
     pub fn get(&self, path: &str) -> Result<String, Failure> {
         self.ask("GET", path, None)
     }

@@ -3,8 +3,11 @@
 //! Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable. Nothing here decides
 //! anything about schedules.
 
+mod backup;
 mod client;
 mod clock;
+mod demo;
+mod doctor;
 mod failure;
 mod fault;
 mod job;
@@ -35,6 +38,15 @@ enum Command {
     Serve(serve::Args),
     /// Receive webhooks, check their signature, print them.
     Listen(listen::Args),
+    /// See with your own eyes what happens in a crash. Needs no server.
+    #[command(subcommand)]
+    Demo(demo::DemoCommand),
+    /// Look whether anything is wrong.
+    Doctor(doctor::Args),
+    /// Copy the database, also while the server runs.
+    Backup(backup::BackupArgs),
+    /// Make a data folder from a copy.
+    Restore(backup::RestoreArgs),
     /// Make and see jobs.
     #[command(subcommand)]
     Job(job::JobCommand),
@@ -57,6 +69,10 @@ fn main() -> ExitCode {
     let answer = match cli.command {
         Command::Serve(args) => serve::run(&args).map(|()| String::new()),
         Command::Listen(args) => listen::run(&args).map(|()| String::new()),
+        Command::Demo(command) => demo::run(&command),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Backup(args) => backup::backup(&args),
+        Command::Restore(args) => backup::restore(&args),
         Command::Job(command) => job::job(&command),
         Command::Run(command) => job::run(&command),
         Command::Schedule(ScheduleCommand::Preview(args)) => {

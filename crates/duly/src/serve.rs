@@ -38,6 +38,12 @@ pub struct Args {
     /// Remove the oldest history, however young, while more than this is stored (10GB, 500MB)
     #[arg(long, value_name = "BYTES", env = "DULY_KEEP_BYTES", value_parser = bytes)]
     keep_bytes: Option<u64>,
+    /// Room kept on the disk so that running work can still end when it is full
+    #[arg(long, value_name = "BYTES", env = "DULY_RESERVE", default_value = "64MB", value_parser = bytes)]
+    reserve: u64,
+    /// Begin to dispatch from a restored copy: whatever ran from the original is over
+    #[arg(long)]
+    takeover: bool,
 }
 
 /// A number with a unit: `KB`, `MB`, `GB`, `TB`, a thousand of each other.
@@ -91,7 +97,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         Failure { help, ..Failure::failed(format!("cannot listen on {}: {error}", args.listen)) }
     })?;
     let listen = listener.local_addr().unwrap_or(args.listen);
-    let store = stores::open(args.store, &args.data)?;
+    let store = stores::open(args.store, &args.data, args.reserve, args.takeover)?;
     crash::point("opened");
     let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true })
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;

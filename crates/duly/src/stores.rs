@@ -18,6 +18,10 @@ const CARE_EVERY: Duration = Duration::from_secs(1);
 /// How often old idempotency keys are looked for; they are kept for a day and more.
 const ROTATE_ROUNDS: u32 = 600;
 
+const SHORT: &str = "ALERT: the disk is full: no jobs are made (507), running work may end; \
+                     make room in the data folder";
+const ROOM_AGAIN: &str = "there is room again: jobs are made";
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Kind {
     /// One file in the data folder
@@ -35,13 +39,27 @@ impl Kind {
     }
 }
 
-pub fn open(kind: Kind, data: &Path) -> Result<Arc<dyn Backend>, Failure> {
+pub fn open(
+    kind: Kind,
+    data: &Path,
+    reserve: u64,
+    takeover: bool,
+) -> Result<Arc<dyn Backend>, Failure> {
     let clock = EmbeddedClock::start();
     if matches!(kind, Kind::Memory) {
         return Ok(Arc::new(ClockedMemory::new(clock)));
     }
     let opened = SqliteStore::open(data, move || clock.now());
     let store = Arc::new(opened.map_err(|error| refused(data, &error))?);
+    if takeover {
+        store.release_restored().map_err(|error| Failure::failed(format!("{error:?}")))?;
+    } else if store.is_restored().map_err(|error| Failure::failed(format!("{error:?}")))? {
+        eprintln!(
+            "duly: ALERT: this is a restored copy: it keeps what is sent and dispatches nothing \
+             until it is started with --takeover"
+        );
+    }
+    store.keep_room(reserve);
     care_for(store.clone());
     Ok(store)
 }
@@ -50,9 +68,15 @@ pub fn open(kind: Kind, data: &Path) -> Result<Arc<dyn Backend>, Failure> {
 /// anew can know what it holds.
 fn care_for(store: Arc<SqliteStore>) {
     let mut round: u32 = 0;
+    let mut was_short = false;
     node::tasks::every("store-care", CARE_EVERY, move || {
         if let Some(why) = store.broken() {
             node::tasks::end(&format!("the store is broken: {why}"));
+        }
+        let short = store.is_short_of_room();
+        if short != was_short {
+            eprintln!("duly: {}", if short { SHORT } else { ROOM_AGAIN });
+            was_short = short;
         }
         // What fails here shows in the next look, or is tried again in a second.
         crash::during("checkpoint-during");
