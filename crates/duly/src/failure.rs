@@ -3,6 +3,7 @@
 use std::fmt;
 
 pub const EXIT_FAILED: u8 = 1;
+pub const EXIT_USAGE: u8 = 2;
 pub const EXIT_NOT_FOUND: u8 = 3;
 pub const EXIT_REFUSED: u8 = 4;
 pub const EXIT_UNREACHABLE: u8 = 5;

@@ -6,24 +6,28 @@
 mod backup;
 mod client;
 mod clock;
+mod config;
 mod demo;
 mod doctor;
 mod failure;
 mod fault;
 mod job;
+mod key;
 mod limits;
 mod listen;
+mod log;
 mod memory_store;
 mod output;
 mod schedule_preview;
 mod secret;
 mod serve;
+mod status;
 mod stores;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 #[derive(Debug, Parser)]
 #[command(name = "duly", version, about = "A job scheduler that keeps its promises.")]
@@ -53,6 +57,13 @@ enum Command {
     /// See runs.
     #[command(subcommand)]
     Run(job::RunCommand),
+    /// Make, list and revoke API keys.
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    /// Is the server there, and how does it do?
+    Status(status::Args),
+    /// Print the completions of a shell: bash, zsh, fish …
+    Completions { shell: clap_complete::Shell },
     /// Look at schedules. Needs no server.
     #[command(subcommand)]
     Schedule(ScheduleCommand),
@@ -65,8 +76,14 @@ enum ScheduleCommand {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(failure) => return refuse(&failure.to_string(), failure.exit),
+    };
     let answer = match cli.command {
+        Command::Key(command) => key::run(&command),
+        Command::Status(args) => status::run(&args),
+        Command::Completions { shell } => Ok(completions(shell)),
         Command::Serve(args) => serve::run(&args).map(|()| String::new()),
         Command::Listen(args) => listen::run(&args).map(|()| String::new()),
         Command::Demo(command) => demo::run(&command),
@@ -78,7 +95,7 @@ fn main() -> ExitCode {
         Command::Schedule(ScheduleCommand::Preview(args)) => {
             return match schedule_preview::run(&args) {
                 Ok(text) => print(&text),
-                Err(fault) => refuse(&fault.to_string(), fault::EXIT_USAGE),
+                Err(fault) => refuse(&fault.to_string(), failure::EXIT_USAGE),
             };
         }
     };
@@ -86,6 +103,22 @@ fn main() -> ExitCode {
         Ok(text) => print(&text),
         Err(failure) => refuse(&failure.to_string(), failure.exit),
     }
+}
+
+/// The command line; with `--config` its file stands behind it.
+fn parse() -> Result<Cli, failure::Failure> {
+    let cli = Cli::parse();
+    let Command::Serve(serve::Args { config: Some(path), .. }) = &cli.command else {
+        return Ok(cli);
+    };
+    let command = config::with_file(Cli::command(), path)?;
+    Ok(Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit()))
+}
+
+fn completions(shell: clap_complete::Shell) -> String {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "duly", &mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// If standard error is closed there is nobody left to tell; the exit code still says it.

@@ -67,6 +67,9 @@ pub const BACKLOG_SLICE: usize = 64;
 /// Pause before a commit that was refused for room or time is sent again; it doubles.
 pub const RESEND_FIRST: Span = Span::from_millis(20);
 pub const RESEND_MAX: Span = Span::from_secs(2);
+/// Nothing that adds work is tried for so long after the store had no room for it; it doubles.
+pub const FULL_FIRST: Span = Span::from_secs(1);
+pub const FULL_MAX: Span = Span::from_secs(32);
 /// The floor is written at most this often.
 pub const FLOOR_EVERY: Span = Span::from_secs(10);
 
