@@ -106,7 +106,7 @@ fn job(rng: &mut Rng, number: u64) -> (ShardId, Vec<Change>) {
     let made = now();
     let id = JobId::mint(made, slot, rng.draw());
     let due = made.plus(SOON).plus(Span::from_micros(rng.below(AHEAD.micros() as u64) as i64));
-    let recurs = number % RECURRING == 0;
+    let recurs = number.is_multiple_of(RECURRING);
     let when = match recurs {
         true => When::Every(Span::from_secs(86_400)),
         false => When::At(due),
