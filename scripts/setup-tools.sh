@@ -37,6 +37,10 @@ need_package systemd-analyze systemd
 need_package valgrind valgrind
 # The README's tour is run as it is written, with curl.
 need_package curl curl
+# A failing fsync is injected with strace; a full disk is a small file system of its own.
+need_package strace strace
+need_package mkfs.ext4 e2fsprogs
+need_package mount mount
 
 stamp="$tools/venv/.installed-cronsim-$CRONSIM-tzdata-$TZDATA"
 if [ ! -e "$stamp" ]; then
