@@ -224,7 +224,7 @@ impl Shard {
             || waits
             || !self.outcome_reads.is_empty()
             || !self.sweeps.is_empty()
-            || self.pipeline.full_pause > Span::ZERO
+            || self.postponed_until >= now
             || !self.quarantine.is_empty();
         if undecided {
             return None;
