@@ -16,7 +16,9 @@ use crate::{Api, DEFAULT, Shared, body, log};
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER,
+};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode};
 use std::net::IpAddr;
@@ -253,8 +255,11 @@ fn refusal_of(response: &Response) -> Option<Refusal> {
 
 fn write(refusal: &Refusal, id: &str) -> Response {
     let body = serde_json::to_vec(&refusal.problem(id)).unwrap_or_default();
+    let length = body.len();
     let mut response = (refusal.status, body).into_response();
     let headers = response.headers_mut();
+    // The router says it for its routes, but not where there is none.
+    headers.insert(CONTENT_LENGTH, length.into());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     if matches!(refusal.status.as_u16(), 429 | 503) {
         headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));

@@ -133,9 +133,10 @@ pub async fn trigger(
         Answer::Refused(refused) => return Err(refused.into()),
         _ => return Err(unexpected()),
     };
+    // Another run than the one that was asked for is that of the first request under this key.
+    let ours = RunId::new(id, Cause::Trigger(number));
+    let replayed = if run == ours { "false" } else { "true" };
     let body = json!({"id": id.to_string(), "run_id": run.to_string(), "status": "ready"});
-    // A key that was used before answers with the run that it made then.
-    let replayed = run != RunId::new(id, Cause::Trigger(number));
-    let headers = [("idempotency-replayed", if replayed { "true" } else { "false" })];
+    let headers = [("idempotency-replayed", replayed)];
     Ok((StatusCode::ACCEPTED, headers, Json(body)).into_response())
 }

@@ -61,6 +61,7 @@ const JOBS: &[Param] = &[
 ];
 const RUNS_OF_JOB: &[Param] = &[STATUS, QUEUE, WORKER, CAUSE, Q, SINCE, UNTIL, LIMIT, CURSOR];
 const RUNS: &[Param] = &[JOB, STATUS, QUEUE, WORKER, CAUSE, Q, SINCE, UNTIL, LIMIT, CURSOR];
+const DEAD: &[Param] = &[JOB, QUEUE, WORKER, CAUSE, Q, SINCE, UNTIL, LIMIT, CURSOR];
 const OCCURRENCES: &[Param] = &[
     Param { name: "from", kind: Time, says: "From here; yesterday unless given." },
     Param { name: "to", kind: Time, says: "To here; a week ahead unless given." },
@@ -144,7 +145,7 @@ pub fn table() -> Vec<Route> {
             .answers::<a::Explained>(200),
         get("/v1/dead-letters", dead::list)
             .says("Dead runs, which wait for a person.", Read, Reads)
-            .query(RUNS)
+            .query(DEAD)
             .answers::<a::Runs>(200),
         get("/v1/dead-letters/groups", dead::groups)
             .says("Dead runs by what they died of.", Read, Reads)
