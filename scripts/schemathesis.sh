@@ -3,7 +3,7 @@
 # answer may be a 5xx, and each must be as the document says. scripts/schemathesis.sh [EXAMPLES] [SEED]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-examples=${1:-15}
+examples=${1:-25}
 seed=${2:-$RANDOM}
 tool=target/tools/schemathesis/bin/schemathesis
 if [ ! -x "$tool" ]; then
@@ -12,6 +12,8 @@ if [ ! -x "$tool" ]; then
 fi
 cargo build --quiet --profile test -p duly
 folder=$(mktemp -d)
+# Generated requests make keys too, and with the first one every request needs one.
+key=$(target/debug/duly key create --scope admin --data "$folder/data" | head -n 1)
 target/debug/duly serve --listen 127.0.0.1:0 --data "$folder/data" --log-level error \
     >"$folder/out" 2>"$folder/err" &
 server=$!
@@ -26,7 +28,7 @@ echo "schemathesis: seed $seed, $examples examples per operation against $addres
 code=0
 # Streams of events have no end, so they have their own tests.
 SCHEMATHESIS_HOOKS=tests/schemathesis/hooks.py "$tool" \
-    run "$address/openapi.json" --exclude-path /v1/events --phases coverage,fuzzing \
+    run "$address/openapi.json" --header "Authorization: Bearer $key" --exclude-path /v1/events --phases coverage,fuzzing \
     --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
     --max-examples "$examples" --seed "$seed" --workers 2 --request-timeout 10 \
     --suppress-health-check all --warnings off --no-color >"$folder/report" 2>&1 || code=$?

@@ -101,7 +101,8 @@ pub fn table() -> Vec<Route> {
         put("/v1/jobs/{job}", job_put::put)
             .says("Make a job of this name, or change it to this.", Submit, Same)
             .body("JobRequest", jobs::read_one)
-            .answers::<a::Job>(200),
+            .answers::<a::Job>(200)
+            .or(201),
         patch("/v1/jobs/{job}", job_patch::patch)
             .says("Change a job: a merge patch, with If-Match.", Submit, Same)
             .body("PatchRequest", job_patch::read_only)
