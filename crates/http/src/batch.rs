@@ -2,7 +2,7 @@
 //! Items are independent: one that is refused leaves the others made. Answers stand in order.
 
 use crate::jobs::{json_text, read};
-use crate::limits::{BATCH_MAX, BATCH_SLICE, BODY_MAX, LINE_MAX, NDJSON_MAX};
+use crate::limits::{BATCH_MAX, BATCH_SLICE, BATCH_SLICE_BYTES, BODY_MAX, LINE_MAX, NDJSON_MAX};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, naming};
@@ -68,7 +68,7 @@ pub fn read_only(text: &str, faults: &mut Faults) {
 async fn by_lines(api: &Api, namespace: Namespace, mut body: Body) -> Result<Vec<Value>, Refusal> {
     let mut results = Vec::new();
     let mut lines: Vec<String> = Vec::new();
-    let (mut rest, mut heard) = (Vec::new(), 0);
+    let (mut rest, mut heard, mut kept) = (Vec::new(), 0, 0);
     while let Some(frame) = body.frame().await {
         let broken = |_| Refusal::new(StatusCode::BAD_REQUEST, "not_json", "the body broke off");
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
@@ -79,8 +79,10 @@ async fn by_lines(api: &Api, namespace: Namespace, mut body: Body) -> Result<Vec
         rest.extend_from_slice(&data);
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = rest.drain(..=end).collect();
+            kept += line.len();
             keep(&line, &mut lines);
-            if lines.len() >= BATCH_SLICE {
+            if lines.len() >= BATCH_SLICE || kept >= BATCH_SLICE_BYTES {
+                kept = 0;
                 flush(api, namespace, &mut lines, &mut results).await?;
             }
         }
