@@ -198,3 +198,26 @@ fn what_is_past_its_retention_is_gone_and_not_just_missing() {
     assert_eq!(server.ask("GET", never, "").status, 404);
     server.stop();
 }
+
+#[test]
+fn a_name_is_taken_for_as_long_as_its_job_lives() {
+    let data = tempfile::tempdir().expect("a folder");
+    let file = data.path().join("clock");
+    let set = |micros: i64| std::fs::write(&file, format!("{micros} {micros}\n"));
+    set(0).expect("written");
+    let env = [("DULY_TEST_CLOCK", file.as_os_str() as &OsStr)];
+    let server = Server::start_with(data.path(), &env, &[]);
+    let job = json!({
+        "name": "far", "schedule": {"delay": "10h"}, "target": {"worker": {"kind": "k"}},
+    });
+    let first = server.submit(&job);
+    server.stop();
+    // Long after the reservation itself would have run out.
+    set(5 * 60 * 1_000_000).expect("written");
+    let server = Server::start_with(data.path(), &env, &[]);
+    let again = server.post("/v1/jobs", &job);
+    assert_eq!((again.status, &again.json()["code"]), (409, &json!("name_taken")));
+    server.ask("DELETE", "/v1/jobs/far", "");
+    assert_ne!(server.submit(&job)["id"], first["id"]);
+    server.stop();
+}

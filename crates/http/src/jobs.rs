@@ -33,7 +33,7 @@ pub async fn create(
 ) -> Answered {
     let text = json_text(&body)?;
     let header = key_header(&headers)?;
-    let job = read(&api, namespace, text, "", header)?;
+    let job = read(&api, namespace, text, "", header.map(HeaderKey::Own))?;
     let job = asked_by(job, &request_id);
     let spec = job.spec.clone();
     let paused = job.paused;
@@ -43,6 +43,15 @@ pub async fn create(
     let replayed = if submitted.replayed { "true" } else { "false" };
     let headers = [(LOCATION.as_str(), location.as_str()), ("idempotency-replayed", replayed)];
     Ok((StatusCode::ACCEPTED, headers, Json(created)).into_response())
+}
+
+/// The header Idempotency-Key of a request.
+#[derive(Clone, Debug)]
+pub enum HeaderKey {
+    /// Of this job.
+    Own(String),
+    /// Of a batch: each item without a key of its own gets one from it and its place.
+    Batch(String, usize),
 }
 
 /// Who asked goes with the job: every attempt sends it.
@@ -61,12 +70,12 @@ pub fn read(
     namespace: Namespace,
     text: &str,
     pointer: &str,
-    header: Option<String>,
+    header: Option<HeaderKey>,
 ) -> Result<NewJob, Refusal> {
     let mut faults = Faults::default();
     let request = JobRequest::read(text, pointer, &mut faults);
     let (field, paused) = (request.idempotency_key.clone(), request.paused);
-    if let (Some(field), Some(header)) = (&field, &header)
+    if let (Some(field), Some(HeaderKey::Own(header))) = (&field, &header)
         && field != header
         // In a batch the header is that of the whole; an item's own key counts more.
         && pointer.is_empty()
@@ -79,6 +88,10 @@ pub fn read(
         return Err(Refusal::faults(faults));
     }
     let spec = Arc::new(spec.ok_or_else(unexpected)?);
+    let header = header.map(|header| match header {
+        HeaderKey::Own(key) => key,
+        HeaderKey::Batch(key, index) => format!("{key}#{index}"),
+    });
     let key = field.or(header).map(|key| KeyOf { key: Text::from(key), body: body_hash(text) });
     let id = node::random::job_id(now, Slot::of(namespace, &spec.queue, 0));
     Ok(NewJob { id, spec, key, paused })
