@@ -12,7 +12,8 @@ test: tools check
 	cargo run --release -p sim -- --ci
 	$(MAKE) --no-print-directory chaos
 	scripts/differential.sh
-	@if [ -x scripts/fuzz.sh ]; then scripts/fuzz.sh 60; fi
+	scripts/schemathesis.sh
+	@if [ -x scripts/fuzz.sh ]; then scripts/fuzz.sh 30; fi
 	@if [ -x scripts/check-instructions.sh ]; then scripts/check-instructions.sh; fi
 
 check:

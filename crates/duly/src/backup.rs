@@ -40,11 +40,11 @@ pub fn backup(args: &BackupArgs) -> Result<String, Failure> {
         let help = "duly backup ANOTHER-FILE --data DIR".to_string();
         Failure { exit: EXIT_REFUSED, help, ..Failure::failed(message) }
     })?;
-    let secret = crate::secret::path(&args.data);
+    let data = args.data.display();
     Ok(format!(
-        "{} ({bytes} bytes)\nThe signing secret is not in it: keep {} as well.\n",
-        file.display(),
-        secret.display()
+        "{} ({bytes} bytes)\nSecrets are not in it: keep {data}/secrets.json and {data}/master.key as \
+         well.\n",
+        file.display()
     ))
 }
 

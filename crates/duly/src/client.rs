@@ -19,8 +19,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use wire::Problem;
 
-const ANSWER_MAX: usize = 32 * 1024 * 1024;
-const TIMEOUT: Duration = Duration::from_secs(35);
+pub(crate) const ANSWER_MAX: usize = 32 * 1024 * 1024;
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(35);
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct Server {
@@ -38,7 +38,7 @@ pub struct Server {
     ca_file: Option<PathBuf>,
 }
 
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 impl Server {
@@ -74,28 +74,38 @@ impl Server {
         self.ask("DELETE", path, None)
     }
 
+    /// The namespace that was named.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
     pub fn ask(&self, method: &str, path: &str, body: Option<String>) -> Result<String, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::failed(format!("no runtime: {error}")))?;
-        let talk = async { tokio::time::timeout(TIMEOUT, self.talk(method, path, body)).await };
-        match runtime.block_on(talk) {
+        self.send(method, path, body, &[])
+    }
+
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<String>,
+        headers: &[(&str, &str)],
+    ) -> Result<String, Failure> {
+        let talk = self.talk(method, path, body, headers);
+        let talk = async { tokio::time::timeout(TIMEOUT, talk).await };
+        match runtime()?.block_on(talk) {
             Ok(answer) => answer,
             Err(_) => Err(self.unreachable("no answer in time")),
         }
     }
 
-    async fn talk(
+    pub(crate) fn request(
         &self,
         method: &str,
         path: &str,
+        host: &str,
         body: Option<String>,
-    ) -> Result<String, Failure> {
-        let (host, stream) = self.connect().await?;
-        let broken = |error: hyper::Error| self.unreachable(&error.to_string());
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        headers: &[(&str, &str)],
+    ) -> Result<Request<Full<Bytes>>, Failure> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -107,9 +117,26 @@ impl Server {
         if let Some(namespace) = &self.namespace {
             request = request.header("x-namespace", namespace);
         }
-        let request = request
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request
             .body(Full::new(Bytes::from(body.unwrap_or_default())))
-            .map_err(|error| Failure::failed(format!("bad request: {error}")))?;
+            .map_err(|error| Failure::failed(format!("bad request: {error}")))
+    }
+
+    async fn talk(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<String>,
+        headers: &[(&str, &str)],
+    ) -> Result<String, Failure> {
+        let (host, stream) = self.connect().await?;
+        let broken = |error: hyper::Error| self.unreachable(&error.to_string());
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        let request = self.request(method, path, host, body, headers)?;
         let exchange = async {
             let response = sender.send_request(request).await.map_err(broken)?;
             let status = response.status().as_u16();
@@ -129,7 +156,7 @@ impl Server {
         }
     }
 
-    async fn connect(&self) -> Result<(&str, Box<dyn Stream>), Failure> {
+    pub(crate) async fn connect(&self) -> Result<(&str, Box<dyn Stream>), Failure> {
         let (tls, rest) =
             match (self.url.strip_prefix("http://"), self.url.strip_prefix("https://")) {
                 (Some(rest), _) => (false, rest),
@@ -163,13 +190,20 @@ impl Server {
         Ok((host, Box::new(stream)))
     }
 
-    fn unreachable(&self, why: &str) -> Failure {
+    pub(crate) fn unreachable(&self, why: &str) -> Failure {
         Failure {
             exit: EXIT_UNREACHABLE,
             message: format!("{} cannot be reached: {why}", self.url),
             help: "duly serve".to_string(),
         }
     }
+}
+
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("no runtime: {error}")))
 }
 
 fn trust(file: Option<&Path>) -> Result<ClientConfig, Failure> {
@@ -196,7 +230,7 @@ fn trust(file: Option<&Path>) -> Result<ClientConfig, Failure> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-fn refused(status: u16, text: &str) -> Failure {
+pub(crate) fn refused(status: u16, text: &str) -> Failure {
     let exit = match status {
         404 | 410 => EXIT_NOT_FOUND,
         400..=499 => EXIT_REFUSED,
@@ -206,10 +240,20 @@ fn refused(status: u16, text: &str) -> Failure {
         Ok(problem) => format!("{} ({}, {status})", problem.detail, problem.code),
         Err(_) => format!("the server answered {status}"),
     };
-    let help = match status {
+    let code = serde_json::from_str::<Problem>(text).map(|problem| problem.code);
+    let help = match (status, code.as_deref().unwrap_or_default()) {
+        (_, "name_taken") => return Failure { exit, message, help: "duly job list".to_string() },
+        (_, "not_dead") => return Failure { exit, message, help: "duly dead list".to_string() },
+        (_, "version") => return Failure { exit, message, help: "duly job edit …".to_string() },
+        (_, "not_recurring") => {
+            return Failure { exit, message, help: "duly run list".to_string() };
+        }
+        _ => status,
+    };
+    let help = match help {
         401 => "export DULY_API_KEY=duly_…, made by `duly key create --scope admin`",
         403 => "duly key list",
-        404 | 410 => "duly status",
+        404 | 410 => "duly job list",
         429 | 500..=599 => "duly status",
         _ => "duly --help",
     };

@@ -1,28 +1,42 @@
 //! The `duly` binary: reads the command line and calls one file per command.
 //!
-//! Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable. Nothing here decides
+//! Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable, 6 the
+//! run that was waited for ended badly. Nothing here decides
 //! anything about schedules.
 
 mod backup;
 mod client;
 mod clock;
 mod config;
+mod dead;
 mod demo;
 mod doctor;
+mod events;
 mod failure;
 mod fault;
 mod job;
+mod job_apply;
+mod job_args;
+mod job_edit;
 mod key;
 mod limits;
 mod listen;
 mod log;
 mod memory_store;
 mod output;
+mod queue;
+mod run;
 mod schedule_preview;
+mod seal;
 mod secret;
 mod serve;
+mod show;
 mod status;
 mod stores;
+mod stream;
+mod target_test;
+mod vault;
+mod wait;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -54,9 +68,24 @@ enum Command {
     /// Make and see jobs.
     #[command(subcommand)]
     Job(job::JobCommand),
-    /// See runs.
+    /// See, cancel and replay runs.
     #[command(subcommand)]
-    Run(job::RunCommand),
+    Run(run::RunCommand),
+    /// Runs that wait for a person.
+    #[command(subcommand)]
+    Dead(dead::DeadCommand),
+    /// See, pause and resume queues.
+    #[command(subcommand)]
+    Queue(queue::QueueCommand),
+    /// See and stop backfills and bulk replays.
+    #[command(subcommand)]
+    Operation(queue::OperationCommand),
+    /// The stop button: no new attempts, running ones settle.
+    Hold(queue::HoldArgs),
+    /// Let attempts begin again.
+    Release(queue::ReleaseArgs),
+    /// What happens, line by line.
+    Events(events::Args),
     /// Make, list and revoke API keys.
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -64,6 +93,9 @@ enum Command {
     Status(status::Args),
     /// Print the completions of a shell: bash, zsh, fish …
     Completions { shell: clap_complete::Shell },
+    /// See and rotate the secrets that sign webhooks.
+    #[command(subcommand)]
+    Secret(secret::SecretCommand),
     /// Look at schedules. Needs no server.
     #[command(subcommand)]
     Schedule(ScheduleCommand),
@@ -91,7 +123,14 @@ fn main() -> ExitCode {
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => backup::restore(&args),
         Command::Job(command) => job::job(&command),
-        Command::Run(command) => job::run(&command),
+        Command::Run(command) => run::run(&command),
+        Command::Dead(command) => dead::run(&command),
+        Command::Queue(command) => queue::queue(&command),
+        Command::Operation(command) => queue::operation(&command),
+        Command::Hold(args) => queue::hold(&args),
+        Command::Release(args) => queue::release(&args),
+        Command::Events(args) => events::run(&args),
+        Command::Secret(command) => secret::run(&command),
         Command::Schedule(ScheduleCommand::Preview(args)) => {
             return match schedule_preview::run(&args) {
                 Ok(text) => print(&text),

@@ -2,9 +2,12 @@
 //! orderly end.
 
 use crate::failure::{EXIT_REFUSED, Failure};
-use crate::{log, secret, stores};
+use crate::target_test::Tester;
+use crate::vault::{self, Vault};
+use crate::{clock, log, stores};
+use executor::resolve::System;
 use executor::vet::Guard;
-use executor::{Executor, Options};
+use executor::{Client, Executor, Options};
 use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
 use model::Span;
@@ -63,6 +66,40 @@ pub struct Args {
     /// Begin to dispatch from a restored copy: whatever ran from the original is over
     #[arg(long)]
     takeover: bool,
+    #[command(flatten)]
+    egress: Egress,
+}
+
+/// Where webhooks may go, and how.
+#[derive(Debug, clap::Args)]
+struct Egress {
+    /// A network that webhooks may reach although it is not public, such as 10.20.0.0/16; may be
+    /// given several times, in the environment with commas
+    #[arg(long, value_name = "CIDR", env = "DULY_ALLOW_EGRESS", value_delimiter = ',')]
+    allow_egress: Vec<ipnet::IpNet>,
+    /// Certificate authorities (PEM) that are trusted besides the usual ones
+    #[arg(long, value_name = "FILE", env = "DULY_CA_FILE")]
+    ca_file: Option<PathBuf>,
+    /// How long an answer may take to begin; without it, as long as the attempt
+    #[arg(long, value_name = "DURATION", env = "DULY_FIRST_BYTE_TIMEOUT")]
+    first_byte_timeout: Option<String>,
+}
+
+impl Egress {
+    fn client(&self, own: SocketAddr, tasks: &Tasks) -> Result<Client, Failure> {
+        let wrong = |why: String| Failure { exit: 2, ..Failure::failed(why) };
+        let first_byte = match &self.first_byte_timeout {
+            None => None,
+            Some(text) => {
+                let micros = wire::duration::parse(text)
+                    .map_err(|error| wrong(format!("--first-byte-timeout: {error}")))?;
+                Some(Duration::from_micros(micros.unsigned_abs()))
+            }
+        };
+        let guard = Guard::new(own, self.allow_egress.clone());
+        let resolver = Arc::new(System::new(tasks.clone()));
+        Client::new(guard, resolver, self.ca_file.as_deref(), first_byte).map_err(wrong)
+    }
 }
 
 /// A number with a unit: `KB`, `MB`, `GB`, `TB`, a thousand of each other.
@@ -109,12 +146,13 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     std::fs::create_dir_all(&args.data).map_err(|error| {
         Failure::failed(format!("{} cannot be made: {error}", args.data.display()))
     })?;
-    let secret = secret::read_or_make(&args.data)?;
+    let vault = Arc::new(Vault::open(&args.data, clock::now())?);
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
         let help = "duly serve --listen 127.0.0.1:0".to_string();
         Failure { help, ..Failure::failed(format!("cannot listen on {}: {error}", args.listen)) }
     })?;
     let listen = listener.local_addr().unwrap_or(args.listen);
+    let client = Arc::new(args.egress.client(listen, &tasks)?);
     let served = stores::Served { reserve: args.reserve, takeover: args.takeover };
     let store = stores::open(args.store, &args.data, Some(served))?;
     crash::point("opened");
@@ -131,9 +169,10 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         failures: args.keep_failures,
         bytes: args.keep_bytes,
     });
-    let options = Options { guard: Guard { own: listen }, secret };
+    let options = Options { client, secrets: vault.clone() };
+    let tester = Arc::new(Tester::new(options.clone()));
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
-    let api = Arc::new(Api::new(node.handle(), listen));
+    let api = Arc::new(Api::new(node.handle(), listen, vault, tester));
     api.ring.fill(&keys);
     let server = serve(&tasks, listener, routes(api.clone()), tls.clone(), Bounds::default());
     api.watch(&server);
@@ -220,7 +259,7 @@ fn greet(args: &Args, listen: SocketAddr, keys: usize) {
     say(&format!("  address  {scheme}://{listen}"));
     say(&format!("  data     {}", args.data.display()));
     say(&format!("  store    {}", args.store.describe()));
-    say(&format!("  secret   {}", secret::path(&args.data).display()));
+    say(&format!("  secret   {}", vault::path(&args.data).display()));
     match keys {
         0 => say("  keys     none: this machine only is heard"),
         keys => say(&format!("  keys     {keys}: every request needs one")),

@@ -138,7 +138,10 @@ mod tests {
 
     #[test]
     fn what_is_given_becomes_a_query() {
-        assert_eq!(query(&[("a", None), ("b", Some("1 2")), ("c", Some("ä&"))]), "?b=1%202&c=%C3%A4%26");
+        assert_eq!(
+            query(&[("a", None), ("b", Some("1 2")), ("c", Some("ä&"))]),
+            "?b=1%202&c=%C3%A4%26"
+        );
         assert_eq!(query(&[("a", None)]), "");
     }
 }

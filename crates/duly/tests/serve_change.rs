@@ -149,7 +149,9 @@ fn a_backfill_runs_the_past_as_an_operation() {
     assert_eq!(events.until("operation.over").data["operation_id"], json!(operation));
     assert_eq!(server.get(&format!("/v1/operations/{operation}"))["status"], "done");
     // The same key again is the same operation; nothing runs twice.
-    assert_eq!(send(&range).json()["id"], json!(operation));
+    let again = send(&range);
+    assert_eq!(again.json()["id"], json!(operation));
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
     let claim = json!({"worker": "me", "queues": ["past"], "max": 50, "wait": "0s"});
     let claimed = server.post("/v1/work/claim", &claim).json();
     let mut instants: Vec<String> = claimed["runs"]

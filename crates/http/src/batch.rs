@@ -1,7 +1,8 @@
 //! Many jobs in one request: as `{"jobs": […]}`, or one per line (NDJSON), which is read as it comes.
 //! Items are independent: one that is refused leaves the others made. Answers stand in order.
 
-use crate::jobs::{json_text, read};
+use crate::door::RequestId;
+use crate::jobs::{asked_by, json_text, key_header, read};
 use crate::limits::{BATCH_MAX, BATCH_SLICE, BODY_MAX, LINE_MAX, NDJSON_MAX};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
@@ -23,19 +24,36 @@ use wire::{Faults, Object};
 
 pub const NDJSON: &str = "application/x-ndjson";
 
-pub async fn batch(State(api): Shared, Tenant(namespace): Tenant, request: Request) -> Answered {
+pub async fn batch(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    request_id: RequestId,
+    request: Request,
+) -> Answered {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let lines = kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(NDJSON));
+    let key = key_header(request.headers())?;
+    let mut made = Made { namespace, request_id, key, new: false };
     let body = request.into_body();
     let results = if lines {
-        by_lines(&api, namespace, body).await?
+        by_lines(&api, &mut made, body).await?
     } else {
-        whole(&api, namespace, body).await?
+        whole(&api, &mut made, body).await?
     };
-    Ok(Json(json!({ "results": results })).into_response())
+    let headers = [("idempotency-replayed", if made.new { "false" } else { "true" })];
+    Ok((headers, Json(json!({ "results": results }))).into_response())
 }
 
-async fn whole(api: &Api, namespace: Namespace, body: Body) -> Result<Vec<Value>, Refusal> {
+/// Whose jobs these are, and whether one of them is new.
+struct Made {
+    namespace: Namespace,
+    request_id: RequestId,
+    /// Of the whole batch: each item gets one of its own from it, by its place.
+    key: Option<String>,
+    new: bool,
+}
+
+async fn whole(api: &Api, made: &mut Made, body: Body) -> Result<Vec<Value>, Refusal> {
     let body = axum::body::to_bytes(body, BODY_MAX).await.map_err(|_| too_large(BODY_MAX))?;
     let mut faults = Faults::default();
     let items = read_items(json_text(&body)?, &mut faults);
@@ -43,7 +61,7 @@ async fn whole(api: &Api, namespace: Namespace, body: Body) -> Result<Vec<Value>
         return Err(Refusal::faults(faults));
     }
     let items = items.iter().map(|item| item.get());
-    Ok(make(api, namespace, items, |index| format!("/jobs/{index}"), 0).await)
+    Ok(make(api, made, items, |index| format!("/jobs/{index}"), 0).await)
 }
 
 fn read_items<'a>(text: &'a str, faults: &mut Faults) -> Vec<&'a RawValue> {
@@ -65,7 +83,7 @@ pub fn read_only(text: &str, faults: &mut Faults) {
 
 /// A slice of lines is made while the rest is still on its way: what a request holds in memory does
 /// not grow with it.
-async fn by_lines(api: &Api, namespace: Namespace, mut body: Body) -> Result<Vec<Value>, Refusal> {
+async fn by_lines(api: &Api, made: &mut Made, mut body: Body) -> Result<Vec<Value>, Refusal> {
     let mut results = Vec::new();
     let mut lines: Vec<String> = Vec::new();
     let (mut rest, mut heard) = (Vec::new(), 0);
@@ -81,7 +99,7 @@ async fn by_lines(api: &Api, namespace: Namespace, mut body: Body) -> Result<Vec
             let line: Vec<u8> = rest.drain(..=end).collect();
             keep(&line, &mut lines);
             if lines.len() >= BATCH_SLICE {
-                flush(api, namespace, &mut lines, &mut results).await?;
+                flush(api, made, &mut lines, &mut results).await?;
             }
         }
         if rest.len() > LINE_MAX {
@@ -89,7 +107,7 @@ async fn by_lines(api: &Api, namespace: Namespace, mut body: Body) -> Result<Vec
         }
     }
     keep(&rest, &mut lines);
-    flush(api, namespace, &mut lines, &mut results).await?;
+    flush(api, made, &mut lines, &mut results).await?;
     Ok(results)
 }
 
@@ -102,7 +120,7 @@ fn keep(line: &[u8], lines: &mut Vec<String>) {
 
 async fn flush(
     api: &Api,
-    namespace: Namespace,
+    made: &mut Made,
     lines: &mut Vec<String>,
     results: &mut Vec<Value>,
 ) -> Result<(), Refusal> {
@@ -114,14 +132,14 @@ async fn flush(
         return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail));
     }
     let items = lines.iter().map(String::as_str);
-    results.extend(make(api, namespace, items, |index| format!("/{index}"), first).await);
+    results.extend(make(api, made, items, |index| format!("/{index}"), first).await);
     lines.clear();
     Ok(())
 }
 
 async fn make<'a>(
     api: &Api,
-    namespace: Namespace,
+    made: &mut Made,
     items: impl Iterator<Item = &'a str>,
     pointer: impl Fn(usize) -> String,
     first: usize,
@@ -131,15 +149,18 @@ async fn make<'a>(
     let mut shards: BTreeMap<_, Vec<(usize, NewJob)>> = BTreeMap::new();
     for (index, item) in items.enumerate() {
         results.push(Value::Null);
-        match json_text(item.as_bytes())
-            .and_then(|text| read(api, namespace, text, &pointer(first + index), None))
-        {
+        let at = first + index;
+        let key = made.key.as_ref().map(|key| format!("{key}#{at}"));
+        let job = json_text(item.as_bytes())
+            .and_then(|text| read(api, made.namespace, text, &pointer(at), key))
+            .map(|job| asked_by(job, &made.request_id));
+        match job {
             // A name is reserved on its own.
             Ok(job) if job.spec.name.is_some() => {
-                results[index] = one(naming::submit(api, job).await);
+                results[index] = one(naming::submit(api, job).await, made);
             }
             Ok(job) => {
-                if node::queues::used(&api.node, namespace, &job.spec.queue).await.is_err() {
+                if node::queues::used(&api.node, made.namespace, &job.spec.queue).await.is_err() {
                     results[index] = refused(&Refusal::from(node::Reading));
                     continue;
                 }
@@ -153,7 +174,7 @@ async fn make<'a>(
         match api.node.call(shard, command).await {
             Answer::Submitted(answers) => {
                 for ((index, _), answer) in jobs.iter().zip(answers) {
-                    results[*index] = one(answer.map_err(Refusal::from));
+                    results[*index] = one(answer.map_err(Refusal::from), made);
                 }
             }
             Answer::Refused(why) => {
@@ -166,9 +187,10 @@ async fn make<'a>(
     results
 }
 
-fn one(answer: Result<Submitted, Refusal>) -> Value {
+fn one(answer: Result<Submitted, Refusal>, made: &mut Made) -> Value {
+    made.new |= answer.as_ref().is_ok_and(|submitted| !submitted.replayed);
     match answer {
-        Ok(made) => json!({"status": 202, "id": naming::id_of(&made).to_string()}),
+        Ok(submitted) => json!({"status": 202, "id": naming::id_of(&submitted).to_string()}),
         Err(refusal) => refused(&refusal),
     }
 }

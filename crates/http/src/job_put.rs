@@ -1,8 +1,10 @@
 //! PUT: this job shall exist, with this definition. Made if there is none of the name, changed if it
 //! differs, left alone (with its version) if it does not: applying twice changes nothing.
 
-use crate::job_patch::{IfMatch, current, keep_anchor, mismatch, read_if_match, update};
+use crate::door::RequestId;
+use crate::job_patch::{IfMatch, read_if_match};
 use crate::job_read::{self, etag};
+use crate::job_update::{current, keep_anchor, mismatch, update};
 use crate::jobs::{self, json_text};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
@@ -23,14 +25,16 @@ use wire::job::is_name;
 pub async fn put(
     State(api): Shared,
     Tenant(namespace): Tenant,
+    request_id: RequestId,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
     let text = json_text(&body)?;
     let wanted = read_if_match(&headers)?;
-    let mut job = jobs::read(&api, namespace, text, "", None)?;
-    let existing = existing(&api, namespace, &name).await?;
+    let job = jobs::read(&api, namespace, text, "", None)?;
+    let mut job = jobs::asked_by(job, &request_id);
+    let existing = find_existing(&api, namespace, &name).await?;
     let mut spec = (*job.spec).clone();
     match (&spec.name, JobId::parse(&name)) {
         (Some(given), None) if given.as_ref() != name => {
@@ -48,15 +52,25 @@ pub async fn put(
             let detail = "there is no such job, so no version of it matches";
             Err(Refusal::new(StatusCode::PRECONDITION_FAILED, "version", detail))
         }
-        None => {
-            let submitted = naming::submit(&api, job).await?;
-            answer(&api, namespace, naming::id_of(&submitted), StatusCode::CREATED).await
-        }
+        None => match naming::submit(&api, job.clone()).await {
+            Ok(made) => answer(&api, namespace, naming::id_of(&made), StatusCode::CREATED).await,
+            // Somebody applied the same name at the same moment: then it is there to be changed.
+            Err(refusal) if refusal.code == "name_taken" => {
+                let there = find_existing(&api, namespace, &name).await?;
+                let id = there.ok_or(refusal)?;
+                replace(&api, namespace, id, job, wanted).await
+            }
+            Err(refusal) => Err(refusal),
+        },
     }
 }
 
 /// The unfinished job that the address names.
-async fn existing(api: &Api, namespace: Namespace, name: &str) -> Result<Option<JobId>, Refusal> {
+async fn find_existing(
+    api: &Api,
+    namespace: Namespace,
+    name: &str,
+) -> Result<Option<JobId>, Refusal> {
     if JobId::parse(name).is_some() {
         return find::own_job(api, namespace, name).await.map(Some);
     }
@@ -92,12 +106,12 @@ async fn replace(
     if new.name.is_none() {
         new.name = old.name.clone();
     }
-    let new = match &row {
-        Some(row) => keep_anchor(row, &old, new, api.node.now()),
-        None => new,
+    let anchored = match &row {
+        Some(row) => keep_anchor(row, &old, new.clone(), api.node.now()),
+        None => new.clone(),
     };
-    if !is_same(&new, &old) {
-        update(api, id, new, Some(version)).await?;
+    if !is_same(&new, &old) && !is_same(&anchored, &old) {
+        update(api, id, &old, anchored, Some(version)).await?;
     }
     if job.paused && row.is_some_and(|row| row.state == JobState::Active) {
         let reason = Text::from("applied with paused: true");

@@ -1,5 +1,6 @@
 //! Making one job, and what its answer says.
 
+use crate::door::RequestId;
 use crate::limits::KEY_MAX;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
@@ -26,12 +27,14 @@ const BODY_SEED: u64 = 0x6a6f_6273;
 pub async fn create(
     State(api): Shared,
     Tenant(namespace): Tenant,
+    request_id: RequestId,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
     let text = json_text(&body)?;
     let header = key_header(&headers)?;
     let job = read(&api, namespace, text, "", header)?;
+    let job = asked_by(job, &request_id);
     let spec = job.spec.clone();
     let paused = job.paused;
     let submitted = naming::submit(&api, job).await?;
@@ -40,6 +43,12 @@ pub async fn create(
     let replayed = if submitted.replayed { "true" } else { "false" };
     let headers = [(LOCATION.as_str(), location.as_str()), ("idempotency-replayed", replayed)];
     Ok((StatusCode::ACCEPTED, headers, Json(created)).into_response())
+}
+
+/// Who asked goes with the job: every attempt sends it.
+pub fn asked_by(job: NewJob, request_id: &RequestId) -> NewJob {
+    let request_id = Some(request_id.0.clone());
+    NewJob { spec: Arc::new(Spec { request_id, ..(*job.spec).clone() }), ..job }
 }
 
 /// The body of `create`, for its description.
@@ -59,6 +68,8 @@ pub fn read(
     let (field, paused) = (request.idempotency_key.clone(), request.paused);
     if let (Some(field), Some(header)) = (&field, &header)
         && field != header
+        // In a batch the header is that of the whole; an item's own key counts more.
+        && pointer.is_empty()
     {
         faults.add(format!("{pointer}/idempotency_key"), "the header Idempotency-Key says another");
     }

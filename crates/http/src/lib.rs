@@ -6,10 +6,12 @@
 mod about;
 mod backfill;
 mod batch;
+mod body;
 mod dead;
 mod definition;
 mod doctor;
 mod door;
+mod ending;
 mod events;
 mod explain;
 mod find;
@@ -17,6 +19,7 @@ mod hold;
 mod job_patch;
 mod job_put;
 mod job_read;
+mod job_update;
 mod job_verbs;
 mod jobs;
 mod key_verbs;
@@ -24,6 +27,7 @@ pub mod keys;
 pub mod limits;
 mod lists;
 mod log;
+mod merge_patch;
 pub mod metrics;
 mod naming;
 mod occurrences;
@@ -38,10 +42,12 @@ mod room;
 pub mod route;
 mod run_read;
 mod run_verbs;
+pub mod secrets;
 mod serve;
 mod spec;
 mod stats;
 mod table;
+pub mod target_test;
 mod tenant;
 pub mod tls;
 mod warnings;
@@ -71,6 +77,8 @@ pub struct Api {
     pub node: NodeHandle,
     /// Where we listen; on loopback only callers of this machine are heard.
     pub listen: SocketAddr,
+    pub secrets: Arc<dyn secrets::SigningSecrets>,
+    pub tester: Arc<dyn target_test::TargetTester>,
     pub requests: metrics::Requests,
     pub ring: keys::Ring,
     pub namespaces: Namespaces,
@@ -80,11 +88,17 @@ pub struct Api {
 }
 
 impl Api {
-    pub fn new(node: NodeHandle, listen: SocketAddr) -> Api {
+    pub fn new(
+        node: NodeHandle,
+        listen: SocketAddr,
+        secrets: Arc<dyn secrets::SigningSecrets>,
+        tester: Arc<dyn target_test::TargetTester>,
+    ) -> Api {
         let requests = metrics::Requests::of(&table::table());
         let bodies = Semaphore::new(limits::BODIES_KIB_MAX);
         let (ring, namespaces) = (keys::Ring::default(), Namespaces::new(node.clone()));
-        Api { node, listen, requests, ring, namespaces, bodies, server: OnceLock::new() }
+        let server = OnceLock::new();
+        Api { node, listen, secrets, tester, requests, ring, namespaces, bodies, server }
     }
 
     /// The connections of this server are shown in the metrics.

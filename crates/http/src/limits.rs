@@ -48,6 +48,12 @@ pub const PREVIEW_COUNT: u64 = 10;
 /// Clock changes are listed this far ahead.
 pub const DST_DATES_AHEAD: Span = Span::from_secs(731 * 86_400);
 pub const REASON_MAX: usize = 500;
+/// The longest time in which an old and a new signing secret both sign.
+pub const OVERLAP_MAX: Span = Span::from_secs(30 * 86_400);
+/// A test of a target takes so long unless told otherwise.
+pub const TARGET_TEST_TIMEOUT: Span = Span::from_secs(10);
+/// What a test of a target shows of the answer's body.
+pub const TARGET_TEST_BODY: usize = 1_024;
 /// Rows the doctor reads at once.
 pub const DOCTOR_PAGE: usize = 1_024;
 /// What was due so long ago and is not decided is a finding.
@@ -86,9 +92,9 @@ pub const HERDS_KEPT: usize = 10_000;
 pub const DST_WARNED_AHEAD: Span = Span::from_secs(366 * 86_400);
 /// Lines of NDJSON that are made at once.
 pub const BATCH_SLICE: usize = 500;
-/// The longest line, and the longest request of lines, which is never in memory whole.
+/// The longest line, and the longest request of lines.
 pub const LINE_MAX: usize = 512 * 1024;
-pub const NDJSON_MAX: usize = 256 * 1024 * 1024;
+pub const NDJSON_MAX: usize = BODY_MAX;
 /// Tries to reserve a name that others want too.
 pub const NAME_TRIES: usize = 8;
 /// Runs that statistics look at: the newest.

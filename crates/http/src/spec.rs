@@ -147,7 +147,7 @@ fn catch_up(request: Option<CatchUpRequest>) -> CatchUp {
     }
 }
 
-fn target(request: TargetRequest, pointer: &str, faults: &mut Faults) -> Option<Target> {
+pub fn target(request: TargetRequest, pointer: &str, faults: &mut Faults) -> Option<Target> {
     let (url, method, headers) = match request {
         TargetRequest::Worker { kind } => return Some(Target::Worker { kind: Text::from(kind) }),
         TargetRequest::Http { url, method, headers } => (url, method, headers),
@@ -156,17 +156,15 @@ fn target(request: TargetRequest, pointer: &str, faults: &mut Faults) -> Option<
     let uri: hyper::Uri = match url.parse() {
         Ok(uri) => uri,
         Err(_) => {
-            faults.add(at, "this is not a URL; write http://host:port/path");
+            faults.add(at, "this is not a URL; write https://host/path");
             return None;
         }
     };
-    match uri.scheme_str() {
-        Some("http") => {}
-        Some("https") => faults.add(&at, "https needs TLS, which this version does not have yet"),
-        _ => faults.add(&at, "a URL begins with http://"),
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        faults.add(&at, "a URL begins with http:// or https://");
     }
-    if uri.authority().is_none_or(|a| a.host().is_empty() || a.as_str().contains('@')) {
-        faults.add(&at, "a URL has a host and no user name");
+    if let Err(why) = authority(&uri) {
+        faults.add(&at, why);
     }
     let at = format!("{pointer}/target/http/headers");
     for (name, value) in &headers {
@@ -179,6 +177,23 @@ fn target(request: TargetRequest, pointer: &str, faults: &mut Faults) -> Option<
     let headers = headers.into_iter().map(|(k, v)| (Text::from(k), Text::from(v))).collect();
     let method = Text::from(method.unwrap_or_else(|| "POST".to_string()));
     Some(Target::Http { url: Text::from(url), method, headers })
+}
+
+/// A host in one of its two usual spellings, a port perhaps, and nothing else. The address behind
+/// it is judged when it is dialled.
+fn authority(uri: &hyper::Uri) -> Result<(), &'static str> {
+    let authority = uri.authority().ok_or("a URL has a host")?;
+    let text = authority.as_str();
+    if text.contains('@') {
+        return Err("a URL of a target has no user name");
+    }
+    wire::host::parse(authority.host())?;
+    let port = text.get(authority.host().len()..).unwrap_or_default();
+    let good = |digits: &str| digits.parse::<u16>().is_ok_and(|port| port != 0);
+    match port.is_empty() || port.strip_prefix(':').is_some_and(good) {
+        true => Ok(()),
+        false => Err("a port lies between 1 and 65535"),
+    }
 }
 
 pub fn schedule(

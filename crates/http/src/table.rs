@@ -12,8 +12,8 @@ use crate::{
 use crate::{
     job_verbs, jobs, lists, metrics, occurrences, openapi, operations, preview, queues, run_read,
 };
-use crate::{key_verbs, run_verbs, stats, work};
-use wire::answer as a;
+use crate::{key_verbs, run_verbs, secrets, stats, target_test, work};
+use wire::{answer as a, webhook};
 
 const SHORT: usize = 255;
 
@@ -61,6 +61,7 @@ const JOBS: &[Param] = &[
 ];
 const RUNS_OF_JOB: &[Param] = &[STATUS, QUEUE, WORKER, CAUSE, Q, SINCE, UNTIL, LIMIT, CURSOR];
 const RUNS: &[Param] = &[JOB, STATUS, QUEUE, WORKER, CAUSE, Q, SINCE, UNTIL, LIMIT, CURSOR];
+const DEAD: &[Param] = &[JOB, QUEUE, WORKER, CAUSE, Q, SINCE, UNTIL, LIMIT, CURSOR];
 const OCCURRENCES: &[Param] = &[
     Param { name: "from", kind: Time, says: "From here; yesterday unless given." },
     Param { name: "to", kind: Time, says: "To here; a week ahead unless given." },
@@ -106,7 +107,7 @@ pub fn table() -> Vec<Route> {
             .body("PatchRequest", job_patch::read_only)
             .answers::<a::Job>(200),
         delete("/v1/jobs/{job}", job_verbs::cancel)
-            .says("Cancel a job.", Submit, Refused)
+            .says("Cancel a job.", Submit, Same)
             .answers::<a::JobChanged>(200),
         post("/v1/jobs/{job}/pause", job_verbs::pause)
             .says("Pause a recurring job.", Submit, Same)
@@ -143,7 +144,7 @@ pub fn table() -> Vec<Route> {
             .answers::<a::Explained>(200),
         get("/v1/dead-letters", dead::list)
             .says("Dead runs, which wait for a person.", Read, Reads)
-            .query(RUNS)
+            .query(DEAD)
             .answers::<a::Runs>(200),
         get("/v1/dead-letters/groups", dead::groups)
             .says("Dead runs by what they died of.", Read, Reads)
@@ -212,6 +213,17 @@ pub fn table() -> Vec<Route> {
             .says("What a schedule will do.", Read, Reads)
             .body("PreviewRequest", preview::read_only)
             .answers::<wire::Preview>(200),
+        post("/v1/targets/test", target_test::test)
+            .says("Send one signed request to a target now, and say what happened.", Submit, Reads)
+            .body("TargetTestRequest", target_test::read_only)
+            .answers::<webhook::TargetTested>(200),
+        get("/v1/signing-secrets", secrets::list)
+            .says("The secrets that sign webhooks now.", Admin, Reads)
+            .answers::<webhook::SigningSecrets>(200),
+        post("/v1/signing-secrets/rotate", secrets::rotate)
+            .says("Make a new secret; both sign while they overlap.", Admin, Key)
+            .optional_body("RotateRequest", secrets::read_only)
+            .answers::<webhook::SigningSecrets>(200),
         post("/v1/hold", hold::hold)
             .says("The stop button: no new attempts in the scope.", Admin, Same)
             .body("HoldRequest", hold::read_hold)

@@ -120,8 +120,8 @@ pub struct Shard {
     /// Until when this node's own lease can be trusted.
     pub(crate) trusted_until: Time,
     pub(crate) floor_written: Time,
-    /// The floor was written by a clock that has been set back since.
-    pub(crate) floor_ahead: bool,
+    /// The floor, if it was written by a clock that has been set back since; or that runs wild now.
+    pub(crate) floor_ahead: Option<Time>,
 }
 
 impl Shard {
@@ -174,7 +174,7 @@ impl Shard {
             outputs: VecDeque::new(),
             trusted_until: now,
             floor_written: now,
-            floor_ahead: false,
+            floor_ahead: None,
         };
         shard.begin_load(taken, alive, now);
         shard
@@ -213,7 +213,7 @@ impl Shard {
     pub fn handle_gone(&mut self, now: Time, caller: CommandId) {
         self.waiters.remove(caller);
         self.inbox.remove(caller);
-        let leases = self.leases.told(caller);
+        let leases = self.leases.untell(caller);
         if !leases.is_empty() {
             self.pipeline.withdraw(caller);
             self.event(Event::ClaimUndone);
