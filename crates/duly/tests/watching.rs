@@ -1,5 +1,5 @@
 //! What a person who runs it sees: metrics, log lines, status, configuration, completions, TLS.
-#![allow(clippy::expect_used)]
+#![allow(clippy::expect_used, clippy::panic)]
 
 mod support;
 
