@@ -17,15 +17,12 @@
 mod catalog;
 mod claims;
 mod cluster;
-mod codes;
 mod cols;
 mod commit;
 mod counts;
-mod encode;
 mod error;
 mod files;
 mod history;
-mod ids;
 mod jobs;
 mod keys;
 #[cfg(test)]
@@ -52,7 +49,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
-    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
 };
 use store::{Committed, Store, StoreError};
 
@@ -310,11 +307,11 @@ impl Catalog for SqliteStore {
 
 impl Search for SqliteStore {
     fn find_jobs(&self, find: &FindJobs) -> Result<Found<JobFound>, StoreError> {
-        self.searching(|conn, _| search::jobs(conn, find))
+        self.searching(|conn, _| scan::jobs(&search::People(conn), find))
     }
 
     fn find_runs(&self, find: &FindRuns) -> Result<Found<RunFound>, StoreError> {
-        self.searching(|conn, _| search::runs(conn, find))
+        self.searching(|conn, _| scan::runs(&search::People(conn), find))
     }
 
     fn attempts(&self, run: RunId, limit: usize) -> Result<Vec<HistoryRow>, StoreError> {
