@@ -9,8 +9,8 @@
 //! fast one: one round trip, one flush.
 //!
 //! When it raised, nothing is applied, and a slower way finds out: one transaction, shard by shard
-//! under a savepoint; where a shard's changes do not fit, change by change until one does not. This
-//! is rare: an owner that was fenced, or memory and store that disagree.
+//! under a savepoint; where a shard's changes do not fit, in halves until one stands alone. This is
+//! rare: an owner that was fenced, or memory and store that disagree.
 //!
 //! Changes of one row in one commit apply one after the other. `net` makes one change of them: the
 //! first's expectation, the last's row, the steps between checked here. Chains it cannot merge take
@@ -19,12 +19,13 @@
 use crate::batch::{Batch, Verb};
 use crate::conn::{Conn, Param, WRITE};
 use crate::error::{Fault, Res};
-use crate::net::{Net, net};
+use crate::net::net;
 use crate::put::push;
 use model::Time;
 use model::id::ShardId;
 use model::row::{Commit, Expect, Key, Row};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use store::{Committed, Outcome};
 use tokio_postgres::types::Type;
 
@@ -158,33 +159,55 @@ fn shard(conn: &mut Conn, commit: &Commit) -> Res<Outcome> {
             Err(fault) => return Err(fault),
         }
     }
-    let outcome = one_by_one(conn, commit)?;
-    if outcome != Outcome::Durable {
-        conn.run("ROLLBACK TO shard")?;
-    }
+    let mut fences = Fences::default();
+    fences.push(commit);
+    let now = fast(conn, &fences, &Batch::default())?;
+    let outcome = match first_misfit(conn, commit, 0..commit.changes.len(), now)? {
+        Some(index) => {
+            conn.run("ROLLBACK TO shard")?;
+            Outcome::Row { index }
+        }
+        None => Outcome::Durable,
+    };
     conn.run("RELEASE shard")?;
     Ok(outcome)
 }
 
-/// Each change on what those before it left.
-fn one_by_one(conn: &mut Conn, commit: &Commit) -> Res<Outcome> {
-    let mut fences = Fences::default();
-    fences.push(commit);
-    let now = fast(conn, &fences, &Batch::default())?;
-    for (index, change) in commit.changes.iter().enumerate() {
-        if !store::fits(change) {
-            return Ok(Outcome::Row { index });
-        }
+/// Makes the changes of a part in their order, and says which one did not find what it expected; a
+/// part that does not fit as a whole is tried in halves, the first one first.
+fn first_misfit(
+    conn: &mut Conn,
+    commit: &Commit,
+    part: Range<usize>,
+    now: Time,
+) -> Res<Option<usize>> {
+    if part.is_empty() {
+        return Ok(None);
+    }
+    if let Some(changes) = net(&commit.changes[part.clone()]) {
         let mut batch = Batch::default();
-        push(&mut batch, commit.shard, &Net::of(change))?;
+        for change in &changes {
+            push(&mut batch, commit.shard, change)?;
+        }
+        conn.run("SAVEPOINT part")?;
         let (calls, params) = batch.calls(&now.micros().to_string(), 0);
         match conn.query(&format!("SELECT {calls}"), &params) {
-            Ok(_) => {}
-            Err(fault) if fault.is_mismatch() => return Ok(Outcome::Row { index }),
+            Ok(_) => {
+                conn.run("RELEASE part")?;
+                return Ok(None);
+            }
+            Err(fault) if fault.is_mismatch() => conn.run("ROLLBACK TO part; RELEASE part")?,
             Err(fault) => return Err(fault),
         }
     }
-    Ok(Outcome::Durable)
+    if part.len() == 1 {
+        return Ok(Some(part.start));
+    }
+    let middle = part.start + part.len() / 2;
+    match first_misfit(conn, commit, part.start..middle, now)? {
+        Some(index) => Ok(Some(index)),
+        None => first_misfit(conn, commit, middle..part.end, now),
+    }
 }
 
 /// How a change touches its table.

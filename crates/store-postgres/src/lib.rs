@@ -157,6 +157,9 @@ impl Store for PostgresStore {
     }
 
     fn read(&self, reads: &[(ShardId, Read)]) -> Result<Vec<Page>, StoreError> {
+        if read::is_one_statement(reads) {
+            return self.judge(self.readers.with(|conn| read::pages(conn, reads)));
+        }
         self.reading(|conn| read::pages(conn, reads))
     }
 

@@ -20,6 +20,20 @@ pub(crate) fn pages(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<Page>
     reads.iter().map(|(shard, read)| page(conn, *shard, read)).collect()
 }
 
+/// Are these answered by one statement, which sees one state by itself?
+pub(crate) fn is_one_statement(reads: &[(ShardId, Read)]) -> bool {
+    let [(_, read)] = reads else { return reads.is_empty() };
+    match read {
+        Read::Rows(keys) => keys.windows(2).all(|two| from(&two[0]) == from(&two[1])),
+        Read::Due { .. } | Read::Outcomes { .. } => false,
+        Read::Flow { .. }
+        | Read::Flows { .. }
+        | Read::Leases { .. }
+        | Read::Holds
+        | Read::RunsOf { .. } => true,
+    }
+}
+
 fn page(conn: &mut Conn, shard: ShardId, read: &Read) -> Res<Page> {
     Ok(match read {
         Read::Rows(keys) => Page::Rows(rows(conn, shard, keys)?),
