@@ -1,5 +1,5 @@
 # The command a person types is the command CI runs.
-.PHONY: run test check differential tools sim sim-long bench-core
+.PHONY: run test check differential tools sim sim-long chaos chaos-long bench-core
 
 # Builds the server and serves on http://127.0.0.1:7070, data in ./duly-data.
 run:
@@ -10,6 +10,7 @@ run:
 test: tools check
 	cargo test --workspace
 	cargo run --release -p sim -- --ci
+	$(MAKE) --no-print-directory chaos
 	scripts/differential.sh
 	@if [ -x scripts/fuzz.sh ]; then scripts/fuzz.sh 60; fi
 	@if [ -x scripts/check-instructions.sh ]; then scripts/check-instructions.sh; fi
@@ -28,6 +29,17 @@ sim:
 SEEDS ?= 100000..130000
 sim-long:
 	cargo run --release -p sim -- --seeds $(SEEDS)
+
+# The real binary, killed and started again: what CI runs, and more of it. Both binaries come from
+# one build with the profile that the tests use, so that nothing is compiled twice.
+chaos:
+	cargo build --profile test -p duly -p chaos
+	target/debug/chaos --ci --keep target/chaos
+
+CHAOS_SEEDS ?= 1000..1500
+chaos-long:
+	cargo build --profile test -p duly -p chaos
+	target/debug/chaos --seeds $(CHAOS_SEEDS) --keep target/chaos
 
 # What one life of a run costs the core, with few and with many registered jobs.
 bench-core:

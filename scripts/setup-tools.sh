@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need and the workspace does not build itself: the independent cron and
-# calendar implementations that ours is compared with. Says nothing when everything is there.
+# calendar implementations that ours is compared with, and the library that checks our signatures. Says nothing when everything is there.
 #
 # Everything lands in target/tools, except system packages. Versions are pinned: a new release of
 # a peer must show up as a change in this file and not as a test that fails overnight.
@@ -12,6 +12,8 @@ CRONSIM=2.8
 # must read the same zones, or every difference between two releases looks like our bug.
 TZDATA=2026.5
 CRONER=11.0.0
+# The official library of Standard Webhooks checks our signatures.
+STANDARDWEBHOOKS=1.1.1
 
 tools=target/tools
 mkdir -p "$tools"
@@ -48,13 +50,14 @@ if [ ! -e "$stamp" ]; then
     touch "$stamp"
 fi
 
-stamp="$tools/node/.installed-croner-$CRONER"
+stamp="$tools/node/.installed-croner-$CRONER-standardwebhooks-$STANDARDWEBHOOKS"
 if [ ! -e "$stamp" ]; then
-    say "installing croner $CRONER into $tools/node"
+    say "installing croner $CRONER and standardwebhooks $STANDARDWEBHOOKS into $tools/node"
     mkdir -p "$tools/node"
     # A package file of its own keeps npm from looking for one further up.
     printf '{"private":true,"type":"module"}\n' >"$tools/node/package.json"
-    npm install --prefix "$tools/node" --no-fund --no-audit --loglevel=error "croner@$CRONER" >/dev/null
+    npm install --prefix "$tools/node" --no-fund --no-audit --loglevel=error \
+        "croner@$CRONER" "standardwebhooks@$STANDARDWEBHOOKS" >/dev/null
     rm -f "$tools/node"/.installed-*
     touch "$stamp"
 fi

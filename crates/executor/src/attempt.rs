@@ -2,116 +2,143 @@
 //! settle is repeated until it is answered.
 
 use crate::claim::{Context, Phase};
-use crate::limits::{SETTLE_AGAIN_FIRST, SETTLE_AGAIN_MAX, SETTLE_TRIES};
-use crate::send::{Trouble, send};
-use crate::verdict;
-use http_body_util::Full;
-use hyper::Request;
-use hyper::body::Bytes;
-use model::{Cause, Spec, Target, Text};
+use crate::connection::Until;
+use crate::limits::{HOST_WAIT_MAX, SETTLE_AGAIN_FIRST, SETTLE_AGAIN_MAX, SETTLE_TRIES};
+use crate::place::Place;
+use crate::request::Saying;
+use crate::slots::{Entry, Slot};
+use crate::{from_spec, trace, verdict};
+use hyper::Uri;
+use model::{Cause, RunId, ShardId, Spec, Target, Text};
+use node::clock::BootClock;
+use node::crash;
 use shard::command::{Answer, Command, End, Leased, Settle};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use wire::timestamp;
 
-pub async fn run(
-    context: Arc<Context>,
-    leased: Leased,
-    spec: Option<Arc<Spec>>,
-    mut phase: watch::Receiver<Phase>,
-) {
+/// A claimed run with everything that sending needs.
+#[derive(Debug)]
+pub struct Job {
+    pub leased: Leased,
+    pub spec: Arc<Spec>,
+    pub uri: Uri,
+    pub place: Place,
+}
+
+impl Job {
+    /// What cannot be sent fails at once, for good.
+    pub fn of(leased: Leased, spec: Option<Arc<Spec>>) -> Result<Job, (Leased, End)> {
+        let Some(spec) = spec else {
+            return Err((leased, failed("the definition of the run is not in the store", false)));
+        };
+        let found = match &spec.target {
+            Target::Http { url, .. } => url
+                .parse::<Uri>()
+                .map_err(|_| format!("{url} is not a URL"))
+                .and_then(|uri| Place::of(&uri).map(|place| (uri, place))),
+            _ => Err("the run is not a webhook".to_string()),
+        };
+        match found {
+            Ok((uri, place)) => Ok(Job { leased, spec, uri, place }),
+            Err(why) => Err((leased, failed(&why, false))),
+        }
+    }
+}
+
+pub async fn run(context: Arc<Context>, job: Job, entry: Entry, mut phase: watch::Receiver<Phase>) {
+    let leased = &job.leased;
     let stopped = context.node.stopped(leased.run, leased.token);
     let end = tokio::select! {
-        end = work(&context, &leased, spec.as_deref()) => end,
+        end = work(&context, &job, entry) => end,
         () = stopped.wait() => failed("stopped: the run was cancelled", true),
         _ = phase.wait_for(|phase| *phase == Phase::Release) => End::Released,
     };
-    let gone = matches!(end, End::Failed { code: Some(410), .. });
-    settle(&context, &leased, end).await;
-    if gone && leased.run.cause() != Cause::OneOff {
+    crash::point("answer-after");
+    let gone = verdict::is_gone(&end);
+    let run = leased.run;
+    settle(&context, run.job.shard(), vec![Settle { run, token: leased.token, end }]).await;
+    crash::point("settle-after");
+    if gone && run.cause() != Cause::OneOff {
         let reason = Text::from("the receiver answered 410: gone");
-        let job = leased.run.job;
-        let pause = Command::Pause { job, reason, until: None };
-        context.node.call(job.shard(), pause).await;
+        let pause = Command::Pause { job: run.job, reason, until: None };
+        context.node.call(run.job.shard(), pause).await;
     }
 }
 
-async fn work(context: &Context, leased: &Leased, spec: Option<&Spec>) -> End {
-    let Some(spec) = spec else {
-        return failed("the definition of the run is not in the store", false);
-    };
-    let left = leased.deadline.since(context.node.now()).micros();
-    if left <= 0 {
+async fn work(context: &Context, job: &Job, entry: Entry) -> End {
+    let Some(slot) = slot(job, entry).await else { return back(context, job) };
+    let left = job.leased.deadline.since(context.node.now());
+    if left.micros() <= 0 {
         return End::TimedOut;
     }
-    let (uri, request) = match request(context, leased, spec) {
-        Ok(both) => both,
-        Err(why) => return failed(&why, false),
+    let (until, began) = (Until::after(left), BootClock.local());
+    let request = match saying(context, job).request(&job.uri, &*context.options.secrets) {
+        Ok(request) => request,
+        Err(why) => return failed(&why, true),
     };
-    let left = Duration::from_micros(left.unsigned_abs());
-    let heard = tokio::time::timeout(left, send(&context.options.guard, &uri, request)).await;
-    verdict::of(heard.unwrap_or(Err(Trouble::Timeout)))
+    crash::point("send-before");
+    let heard = context.options.client.send(&job.place, request, until, context.node.now()).await;
+    slot.ended(BootClock.local().since(began));
+    verdict::of(heard, from_spec::permanent(&job.spec))
 }
 
-fn request(
-    context: &Context,
-    leased: &Leased,
-    spec: &Spec,
-) -> Result<(hyper::Uri, Request<Full<Bytes>>), String> {
-    let Target::Http { url, method, headers } = &spec.target else {
-        return Err("the run is not a webhook".to_string());
-    };
-    let seconds = context.node.now().secs();
+/// Waits for the host's next slot, for a moment: the attempt's time is running.
+async fn slot(job: &Job, entry: Entry) -> Option<Slot> {
+    match entry {
+        Entry::Taken(slot) => Some(slot),
+        Entry::Full => None,
+        Entry::Waiting(given) => {
+            let tenth = job.spec.policy.timeout.micros().max(0).unsigned_abs() / 10;
+            let wait = HOST_WAIT_MAX.min(Duration::from_micros(tenth));
+            tokio::time::timeout(wait, given).await.ok()?.ok()
+        }
+    }
+}
+
+/// Nothing was sent, so nothing is spent: the run comes again when its host has had time.
+pub fn back(context: &Context, job: &Job) -> End {
+    End::Snoozed { until: context.slots.come_again(&job.place, context.node.now()) }
+}
+
+fn saying<'a>(context: &Context, job: &'a Job) -> Saying<'a> {
+    let (leased, spec) = (&job.leased, &job.spec);
     let run = leased.run.to_string();
-    let secret = &context.options.secret;
-    let standard = secret.standard(&run, seconds, &spec.payload).unwrap_or_default();
-    let short = secret.short(seconds, &spec.payload).unwrap_or_default();
-    let uri: hyper::Uri = url.parse().map_err(|_| format!("{url} is not a URL"))?;
-    let host = uri.authority().map(|a| a.as_str().to_string()).unwrap_or_default();
-    // An origin server is asked for a path; the whole URL says where to dial.
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let mut builder = Request::builder().method(method.as_ref()).uri(path);
-    for (name, value) in headers {
-        builder = builder.header(name.as_ref(), value.as_ref());
+    let (method, headers): (&str, &[(Text, Text)]) = match &spec.target {
+        Target::Http { method, headers, .. } => (method, headers),
+        _ => ("POST", &[]),
+    };
+    Saying {
+        method,
+        headers,
+        content_type: &spec.content_type,
+        payload: &spec.payload,
+        namespace: spec.namespace,
+        job: leased.run.job.to_string(),
+        attempt: leased.attempt,
+        token: leased.token.0,
+        scheduled_for: leased.nominal,
+        request_id: from_spec::request_id(spec)
+            .map_or_else(|| trace::request_id(&run), str::to_string),
+        run,
+        now: context.node.now(),
     }
-    let ours = [
-        ("host", host),
-        ("content-type", spec.content_type.to_string()),
-        ("user-agent", concat!("duly/", env!("CARGO_PKG_VERSION")).to_string()),
-        ("x-job-id", leased.run.job.to_string()),
-        ("x-run-id", run.clone()),
-        ("x-attempt", leased.attempt.to_string()),
-        ("x-scheduled-for", timestamp::format(leased.nominal.micros())),
-        ("x-fencing-token", leased.token.0.to_string()),
-        ("idempotency-key", run.clone()),
-        ("webhook-id", run),
-        ("webhook-timestamp", seconds.to_string()),
-        ("webhook-signature", standard),
-        ("x-scheduler-signature", short),
-    ];
-    let body = Full::new(Bytes::copy_from_slice(&spec.payload));
-    let mut request = builder.body(body).map_err(|error| format!("bad request: {error}"))?;
-    for (name, value) in ours {
-        let value = value.parse().map_err(|_| format!("{name} cannot be sent"))?;
-        // Ours replace a user's header of the same name.
-        request.headers_mut().insert(name, value);
-    }
-    Ok((uri, request))
 }
 
-pub async fn settle(context: &Context, leased: &Leased, end: End) {
-    let (run, token) = (leased.run, leased.token);
+pub async fn settle(context: &Context, shard: ShardId, settles: Vec<Settle>) {
     let mut pause = SETTLE_AGAIN_FIRST;
     for _ in 0..SETTLE_TRIES {
-        let settle = Command::Settle(vec![Settle { run, token, end: end.clone() }]);
-        if let Answer::Settled(_) = context.node.call(run.job.shard(), settle).await {
+        let again = Command::Settle(settles.clone());
+        if let Answer::Settled(_) = context.node.call(shard, again).await {
             return;
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(SETTLE_AGAIN_MAX);
     }
-    eprintln!("duly: the end of {run} could not be stored; it counts as lost and is tried again");
+    let runs: Vec<RunId> = settles.iter().map(|one| one.run).collect();
+    eprintln!(
+        "duly: the end of {runs:?} could not be stored; it counts as lost and is tried again"
+    );
 }
 
 fn failed(error: &str, retryable: bool) -> End {

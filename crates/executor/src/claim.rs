@@ -1,23 +1,32 @@
-//! Claims: one loop per queue that has webhooks. A loop does not claim again before all that it got
-//! has found a place among those under way, so what is claimed and not begun is bounded by
-//! queues × `CLAIM_BATCH`.
+//! Claims: one loop per queue that has webhooks. A loop never waits for a host: a claimed run is
+//! sent, waits for its host in a bounded room, or is put back for later, and the loop goes on to
+//! whatever stands behind it. So a slow host holds up its own runs, and nobody else's.
 
-use crate::attempt;
-use crate::limits::{CLAIM_AGAIN, CLAIM_BATCH, CLAIM_MARGIN, CLAIM_WAIT, IN_FLIGHT_MAX, LEASE};
-use crate::sign::Secret;
-use crate::vet::Guard;
+use crate::attempt::{self, Job, back};
+use crate::client::Client;
+use crate::limits::{
+    CLAIM_AGAIN, CLAIM_BATCH, CLAIM_MARGIN, CLAIM_WAIT, IDLE_TIME_MAX, IN_FLIGHT_MAX, LEASE,
+    WAITING_MAX,
+};
+use crate::secrets::Secrets;
+use crate::slots::{Entry, Slots};
 use model::row::Holder;
-use model::{Slot, Text};
+use model::{ShardId, Slot, Text};
 use node::{NodeHandle, SeenQueue, Tasks};
-use shard::command::{Answer, Claim, Command, End, Leased};
+use shard::command::{Answer, Claim, Command, End, Leased, Settle};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, watch};
 
+/// Attempts that exist: under way, waiting for their host, or being settled.
+const ATTEMPTS_MAX: usize = IN_FLIGHT_MAX + WAITING_MAX;
+/// How long what was handed back may take to be settled when the process ends.
+const RELEASE_WAIT: Duration = Duration::from_secs(2);
+
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub guard: Guard,
-    pub secret: Secret,
+    pub client: Arc<Client>,
+    pub secrets: Arc<dyn Secrets>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,13 +43,14 @@ pub struct Context {
     pub node: NodeHandle,
     pub tasks: Tasks,
     pub options: Options,
-    in_flight: Arc<Semaphore>,
+    pub slots: Slots,
+    attempts: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
 pub struct Executor {
     phase: watch::Sender<Phase>,
-    in_flight: Arc<Semaphore>,
+    attempts: Arc<Semaphore>,
 }
 
 impl Executor {
@@ -51,25 +61,39 @@ impl Executor {
         options: Options,
     ) -> Executor {
         let (phase, phases) = watch::channel(Phase::Work);
-        let in_flight = Arc::new(Semaphore::new(IN_FLIGHT_MAX));
+        let attempts = Arc::new(Semaphore::new(ATTEMPTS_MAX));
+        let (slots, all) = (Slots::default(), attempts.clone());
+        tasks.start(sweep(options.client.clone(), phases.clone()));
         let context =
-            Arc::new(Context { node, tasks: tasks.clone(), options, in_flight: in_flight.clone() });
+            Arc::new(Context { node, tasks: tasks.clone(), options, slots, attempts: all });
         tasks.start(async move {
             while let Some(queue) = queues.recv().await {
                 context.tasks.start(serve(context.clone(), queue, phases.clone()));
             }
         });
-        Executor { phase, in_flight }
+        Executor { phase, attempts }
     }
 
     /// Finishes what is under way, for at most `grace`, and hands back the rest.
     pub async fn drain(&self, grace: Duration) {
         let _ = self.phase.send(Phase::Drain);
-        let all = self.in_flight.acquire_many(IN_FLIGHT_MAX as u32);
+        let all = self.attempts.acquire_many(ATTEMPTS_MAX as u32);
         if tokio::time::timeout(grace, all).await.is_err() {
             let _ = self.phase.send(Phase::Release);
-            let all = self.in_flight.acquire_many(IN_FLIGHT_MAX as u32);
-            let _ = tokio::time::timeout(Duration::from_secs(2), all).await;
+            let all = self.attempts.acquire_many(ATTEMPTS_MAX as u32);
+            let _ = tokio::time::timeout(RELEASE_WAIT, all).await;
+        }
+    }
+}
+
+/// Closes connections that nobody needed for a while.
+async fn sweep(client: Arc<Client>, mut phases: watch::Receiver<Phase>) {
+    let ended = phases.wait_for(|phase| *phase == Phase::Release);
+    tokio::pin!(ended);
+    loop {
+        tokio::select! {
+            _ = &mut ended => return,
+            () = tokio::time::sleep(IDLE_TIME_MAX / 4) => client.sweep(),
         }
     }
 }
@@ -87,35 +111,70 @@ async fn serve(context: Arc<Context>, queue: SeenQueue, mut phases: watch::Recei
             request: context.node.request(),
             wait_until: context.node.now().plus(CLAIM_WAIT),
         };
-        let wait = CLAIM_WAIT.plus(CLAIM_MARGIN);
+        let ask = async {
+            context.slots.any_free().await;
+            let wait = CLAIM_WAIT.plus(CLAIM_MARGIN);
+            context.node.call_for(shard, Command::Claim(claim), wait).await
+        };
         let answer = tokio::select! {
-            answer = context.node.call_for(shard, Command::Claim(claim), wait) => answer,
+            answer = ask => answer,
             _ = phases.wait_for(|phase| *phase != Phase::Work) => return,
         };
         match answer {
-            Answer::Claimed(leases) => begin(&context, leases, &phases).await,
+            Answer::Claimed(leases) => begin(&context, shard, leases, &phases).await,
             _ => tokio::time::sleep(CLAIM_AGAIN).await,
         }
     }
 }
 
-async fn begin(context: &Arc<Context>, leases: Vec<Leased>, phases: &watch::Receiver<Phase>) {
+async fn begin(
+    context: &Arc<Context>,
+    shard: ShardId,
+    leases: Vec<Leased>,
+    phases: &watch::Receiver<Phase>,
+) {
     if leases.is_empty() {
         return;
     }
     let wanted = leases.iter().map(|leased| (leased.run, leased.version)).collect();
     let Ok(specs) = context.node.specs(wanted).await else {
-        for leased in leases {
-            attempt::settle(context, &leased, End::Released).await;
-        }
+        let released = leases.iter().map(|leased| settled(leased, End::Released)).collect();
+        attempt::settle(context, shard, released).await;
         return tokio::time::sleep(CLAIM_AGAIN).await;
     };
+    let mut at_once = Vec::new();
     for (leased, spec) in leases.into_iter().zip(specs) {
-        let Ok(permit) = context.in_flight.clone().acquire_owned().await else { return };
-        let (context, phases) = (context.clone(), phases.clone());
-        context.clone().tasks.start(async move {
-            attempt::run(context, leased, spec, phases).await;
-            drop(permit);
-        });
+        let job = match Job::of(leased, spec) {
+            Ok(job) => job,
+            Err((leased, end)) => {
+                at_once.push(settled(&leased, end));
+                continue;
+            }
+        };
+        // Who drains waits for all permits and stands before us: then nothing new begins.
+        let mut told = phases.clone();
+        let permit = tokio::select! {
+            permit = context.attempts.clone().acquire_owned() => permit.ok(),
+            _ = told.wait_for(|phase| *phase != Phase::Work) => None,
+        };
+        let entry = context.slots.enter(&job.place);
+        match (permit, entry) {
+            (None, _) => at_once.push(settled(&job.leased, End::Released)),
+            (_, Entry::Full) => at_once.push(settled(&job.leased, back(context, &job))),
+            (Some(permit), entry) => {
+                let (context, phases) = (context.clone(), phases.clone());
+                context.clone().tasks.start(async move {
+                    attempt::run(context, job, entry, phases).await;
+                    drop(permit);
+                });
+            }
+        }
     }
+    if !at_once.is_empty() {
+        attempt::settle(context, shard, at_once).await;
+    }
+}
+
+fn settled(leased: &Leased, end: End) -> Settle {
+    Settle { run: leased.run, token: leased.token, end }
 }

@@ -1,21 +1,50 @@
 //! Webhooks. The executor is a worker like any other: it claims runs of kind `http`, sends them and
 //! settles. It lives in the node's process, so its attempts end with the node.
 //!
-//! - `claim`: one waiting claim per queue that has webhooks; which those are, the node tells.
-//! - `attempt`: one run, from its definition to its settle.
-//! - `send`: one request: resolve, vet every address, dial a vetted one, bounded in time and bytes.
-//! - `vet`: which addresses may be dialled. - `sign`: signatures, made and checked.
-//! - `verdict`: what an answer means.
+//! ```text
+//!   claim ─► slots ─► attempt ─► request (headers, signatures) ─► client ─► verdict ─► settle
+//!     one loop   per host,                                   pool │ dial: resolve, vet, connect,
+//!     per queue  bounded                                          │       check the peer, TLS
+//! ```
 //!
-//! What it does not do yet: TLS, connection pools, a limit per host, traceparent.
+//! - `claim`: one waiting claim per queue that has webhooks; which those are, the node tells.
+//! - `slots`: how many may go to one host at once, and what happens to the others.
+//! - `attempt`: one run, from its lease to its settle. `request`: what is said, `sign`: signed.
+//! - `client`: one request, on a kept connection (`pool`) or a new one (`dial`, `tls`);
+//!   `connection`: one exchange, bounded in time and bytes.
+//! - `vet`: which addresses may be dialled. `place`: what a URL means.
+//! - `answer`, `verdict`: what was heard, and what it means. `probe`: a target tried by a person.
+//!
+//! What it does not do: follow redirects, speak HTTP/2, unpack bodies, keep a queue of its own.
 
+mod answer;
 mod attempt;
 mod claim;
+pub mod client;
+mod connection;
+mod dial;
+mod from_spec;
 pub mod limits;
-mod send;
+pub mod place;
+mod pool;
+pub mod probe;
+mod request;
+pub mod resolve;
+pub mod secrets;
 pub mod sign;
+mod slots;
+mod stream;
+mod tls;
+mod trace;
+mod trouble;
 mod verdict;
 pub mod vet;
 
+pub use answer::Heard;
 pub use claim::{Executor, Options};
+pub use client::Client;
+pub use connection::Until;
+pub use probe::{Probe, Probed};
+pub use secrets::Secrets;
 pub use sign::Secret;
+pub use trouble::Trouble;

@@ -3,8 +3,23 @@
 use model::Span;
 use std::time::Duration;
 
-/// Webhooks under way in one process: each holds a socket and at most `BODY_MAX` plus buffers.
-pub const IN_FLIGHT_MAX: usize = 256;
+// Work.
+/// Webhooks under way in one process: each holds a socket and at most 128 KiB besides its payload.
+pub const IN_FLIGHT_MAX: usize = 1_024;
+/// Webhooks under way to one host (and port). The promise of the public contract.
+pub const HOST_IN_FLIGHT_MAX: usize = 64;
+/// Claimed runs that wait for their host, in all and for one: what a short burst needs. More are
+/// put back for later.
+pub const WAITING_MAX: usize = 1_024;
+pub const HOST_WAITING_MAX: usize = 128;
+/// How long a claimed run waits for its host: its deadline is running. A tenth of its timeout, and
+/// never more than this.
+pub const HOST_WAIT_MAX: Duration = Duration::from_secs(2);
+/// A run that is put back comes again after at least and at most this.
+pub const BACK_MIN: Span = Span::from_millis(250);
+pub const BACK_MAX: Span = Span::from_secs(60);
+/// Hosts whose pace is remembered.
+pub const HOSTS_MAX: usize = 4_096;
 /// Runs one claim takes: few, so that queues share what is free.
 pub const CLAIM_BATCH: usize = 16;
 /// How long a claim waits for work before it is renewed.
@@ -13,16 +28,48 @@ pub const CLAIM_WAIT: Span = Span::from_secs(20);
 pub const CLAIM_MARGIN: Span = Span::from_secs(5);
 /// An executor's lease counts only as grace behind the attempt's deadline.
 pub const LEASE: Span = Span::from_secs(30);
-/// Pause after a claim that was refused.
+/// Pause after a claim that was refused, and while nothing is free.
 pub const CLAIM_AGAIN: Duration = Duration::from_millis(200);
+
+// Connections.
+/// Resolving and connecting together.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// What is kept of an answer's body.
+/// The TLS handshake.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Names that are being resolved. The resolver of the system cannot be interrupted, so each holds
+/// a thread for as long as it likes.
+pub const RESOLVES_MAX: usize = 64;
+/// Addresses of one name that are tried; all of them are vetted.
+pub const ADDRESSES_MAX: usize = 4;
+/// Connections kept for the next webhook: for one host, and in all.
+pub const IDLE_PER_HOST_MAX: usize = 16;
+pub const IDLE_MAX: usize = 256;
+/// Kept this long. Most servers keep theirs for 60 s or more; closing first avoids the race.
+pub const IDLE_TIME_MAX: Duration = Duration::from_secs(20);
+/// A connection is used this long in all, so that a name that moves is followed.
+pub const CONNECTION_AGE_MAX: Duration = Duration::from_secs(300);
+/// How long a finished exchange waits for its connection to become free again.
+pub const REUSE_WAIT: Duration = Duration::from_millis(50);
+
+// Answers.
+/// What is kept of an answer's body; reading stops there.
 pub const BODY_MAX: usize = 16 * 1024;
-/// The head of an answer may be this large.
-pub const HEAD_MAX: usize = 64 * 1024;
+/// The head of an answer may be this large; also the largest buffer of a connection.
+pub const HEAD_MAX: usize = 32 * 1024;
+pub const HEADERS_MAX: usize = 100;
+/// What TLS may hold back of a request that the receiver does not take.
+pub const TLS_BUFFER_MAX: usize = 16 * 1024;
+/// What is kept of an error body for people.
+pub const ERROR_CHARS: usize = 500;
+
+// Settling.
 /// A settle that is not answered is repeated: the result of work is not given up lightly.
 pub const SETTLE_TRIES: u32 = 20;
 pub const SETTLE_AGAIN_FIRST: Duration = Duration::from_millis(50);
 pub const SETTLE_AGAIN_MAX: Duration = Duration::from_secs(2);
+
+// Signatures.
 /// How old or how far ahead a signature's timestamp may be.
 pub const SIGNATURE_AGE_MAX: i64 = 300;
+/// Secrets that sign at once: the new one and those still in their overlap.
+pub const SECRETS_MAX: usize = 4;

@@ -28,6 +28,11 @@ impl Secret {
         format!("{PREFIX}{}", STANDARD.encode(&self.0))
     }
 
+    /// For whoever keeps it.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     fn mac(&self, parts: &[&[u8]]) -> Option<Hmac<Sha256>> {
         // An HMAC takes a key of any length; the option is for a library that might not.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
@@ -35,19 +40,19 @@ impl Secret {
         Some(mac)
     }
 
-    /// The value of `webhook-signature`.
-    pub fn standard(&self, id: &str, seconds: i64, body: &[u8]) -> Option<String> {
+    /// One entry of `webhook-signature`.
+    fn standard(&self, id: &str, seconds: i64, body: &[u8]) -> Option<String> {
         let head = format!("{id}.{seconds}.");
         let mac = self.mac(&[head.as_bytes(), body])?;
         Some(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())))
     }
 
-    /// The value of `X-Scheduler-Signature`.
-    pub fn short(&self, seconds: i64, body: &[u8]) -> Option<String> {
+    /// One `v1=` of `X-Scheduler-Signature`.
+    fn short(&self, seconds: i64, body: &[u8]) -> Option<String> {
         let head = format!("{seconds}.");
         let mac = self.mac(&[head.as_bytes(), body])?;
         let hex: String = mac.finalize().into_bytes().iter().map(|b| format!("{b:02x}")).collect();
-        Some(format!("t={seconds},v1={hex}"))
+        Some(format!("v1={hex}"))
     }
 
     /// Is one of the signatures in `header` ours, and is it fresh? Compared in constant time.
@@ -77,6 +82,20 @@ impl Secret {
     }
 }
 
+/// The value of `webhook-signature`: every valid secret signs, so that a receiver may know the old
+/// one or the new one.
+pub fn standard(secrets: &[Secret], id: &str, seconds: i64, body: &[u8]) -> Option<String> {
+    let all: Option<Vec<String>> =
+        secrets.iter().map(|one| one.standard(id, seconds, body)).collect();
+    all.filter(|all| !all.is_empty()).map(|all| all.join(" "))
+}
+
+/// The value of `X-Scheduler-Signature`, in the same way.
+pub fn short(secrets: &[Secret], seconds: i64, body: &[u8]) -> Option<String> {
+    let all: Option<Vec<String>> = secrets.iter().map(|one| one.short(seconds, body)).collect();
+    all.filter(|all| !all.is_empty()).map(|all| format!("t={seconds},{}", all.join(",")))
+}
+
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret(…)")
@@ -101,5 +120,17 @@ mod tests {
         assert_eq!(check(body, 1_614_265_400), Ok(()));
         assert!(check(body, 1_614_266_400).is_err());
         assert!(check(b"other", 1_614_265_400).is_err());
+        // While two are valid, both sign, and either is enough.
+        let new = Secret::new(vec![7; 32]);
+        let both = standard(&[new.clone(), secret.clone()], id, 1_614_265_330, body).expect("two");
+        assert_eq!(both.split(' ').count(), 2);
+        for one in [&new, &secret] {
+            assert_eq!(one.verify(id, "1614265330", &both, body, 1_614_265_330), Ok(()));
+        }
+        let other = Secret::new(vec![8; 32]);
+        assert!(other.verify(id, "1614265330", &both, body, 1_614_265_330).is_err());
+        let short = short(&[new, secret], 5, body).expect("two");
+        assert_eq!((short.matches("v1=").count(), &short[..4]), (2, "t=5,"));
+        assert_eq!(standard(&[], id, 5, body), None);
     }
 }

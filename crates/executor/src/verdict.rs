@@ -1,55 +1,67 @@
 //! What an answer means for its run.
 
-use crate::send::{Heard, Trouble};
+use crate::answer::Heard;
+use crate::limits::ERROR_CHARS;
+use crate::trouble::Trouble;
 use model::{Bytes, Span, Text};
 use shard::command::End;
-use shard::limits::RETRY_AFTER_MAX;
 
-/// Answers that trying again does not change.
-const PERMANENT: [u16; 8] = [400, 405, 410, 413, 414, 415, 422, 501];
-/// What is kept of an error body for people.
-const ERROR_CHARS: usize = 500;
-
-pub fn of(heard: Result<Heard, Trouble>) -> End {
+/// `permanent`: answers that trying again does not change. Redirects are always among them.
+pub fn of(heard: Result<Heard, Trouble>, permanent: &[u16]) -> End {
     let heard = match heard {
         Ok(heard) => heard,
         Err(Trouble::Timeout) => return End::TimedOut,
         Err(Trouble::Refused(why)) => return failed(None, why, false, None),
-        Err(Trouble::Failed(why)) => return failed(None, why, true, None),
+        Err(Trouble::Failed(why) | Trouble::Silent(why)) => return failed(None, why, true, None),
     };
     let code = heard.code;
-    let success = match heard.outcome.as_deref() {
-        Some("succeed") => true,
-        Some("retry" | "fail") => false,
-        _ => (200..300).contains(&code),
-    };
-    if success {
-        let output = (!heard.body.is_empty()).then(|| Bytes::from(heard.body));
-        return End::Succeeded { output };
-    }
+    let redirect = (300..400).contains(&code);
     let retryable = match heard.outcome.as_deref() {
+        Some("succeed") => return succeeded(heard),
         Some("retry") => true,
         Some("fail") => false,
-        _ => !PERMANENT.contains(&code) && !(300..400).contains(&code),
+        _ if (200..300).contains(&code) => return succeeded(heard),
+        _ => !redirect && !permanent.contains(&code),
     };
     let body: String = String::from_utf8_lossy(&heard.body).chars().take(ERROR_CHARS).collect();
     let said = if body.is_empty() { String::new() } else { format!(": {body}") };
-    let error = format!("the receiver answered {code}{said}");
-    failed(Some(code), error, retryable, heard.retry_after)
+    let to = match heard.location {
+        Some(to) if redirect => {
+            let to: String = to.chars().take(ERROR_CHARS).collect();
+            format!(" (to {to}; redirects are not followed)")
+        }
+        _ => String::new(),
+    };
+    failed(
+        Some(code),
+        format!("the receiver answered {code}{to}{said}"),
+        retryable,
+        heard.retry_after,
+    )
+}
+
+/// The receiver is gone for good, and has not said otherwise: a recurring job is paused.
+pub fn is_gone(end: &End) -> bool {
+    matches!(end, End::Failed { code: Some(410), retryable: false, .. })
+}
+
+fn succeeded(heard: Heard) -> End {
+    let output = (!heard.body.is_empty()).then(|| Bytes::from(heard.body));
+    End::Succeeded { output }
 }
 
 fn failed(code: Option<u16>, error: String, retryable: bool, retry_after: Option<Span>) -> End {
-    let retry_after = retry_after.map(|span| span.min(RETRY_AFTER_MAX));
     End::Failed { error: Text::from(error), code, retryable, retry_after }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::from_spec::usual;
 
     fn end(code: u16, outcome: Option<&str>) -> End {
         let outcome = outcome.map(str::to_string);
-        of(Ok(Heard { code, outcome, retry_after: None, body: Vec::new() }))
+        of(Ok(Heard { code, outcome, ..Heard::default() }), usual())
     }
 
     fn is_retryable(end: &End) -> Option<bool> {
@@ -61,18 +73,30 @@ mod tests {
 
     #[test]
     fn answers_are_classified_as_the_contract_says() {
-        for code in [200, 201, 204, 299] {
-            assert_eq!(is_retryable(&end(code, None)), None, "{code}");
+        for code in 100..1_000 {
+            let wanted = match code {
+                200..300 => None,
+                300..400 | 400 | 405 | 410 | 413 | 414 | 415 | 422 | 501 => Some(false),
+                _ => Some(true),
+            };
+            assert_eq!(is_retryable(&end(code, None)), wanted, "{code}");
+            assert_eq!(is_retryable(&end(code, Some("nonsense"))), wanted, "{code}");
+            assert_eq!(is_retryable(&end(code, Some("succeed"))), None);
+            assert_eq!(is_retryable(&end(code, Some("retry"))), Some(true));
+            assert_eq!(is_retryable(&end(code, Some("fail"))), Some(false));
+            assert_eq!(is_gone(&end(code, None)), code == 410);
+            assert!(!is_gone(&end(code, Some("retry"))));
         }
-        for code in [301, 302, 307, 400, 405, 410, 413, 414, 415, 422, 501] {
-            assert_eq!(is_retryable(&end(code, None)), Some(false), "{code}");
-        }
-        for code in [401, 403, 404, 408, 409, 429, 500, 502, 503, 599] {
-            assert_eq!(is_retryable(&end(code, None)), Some(true), "{code}");
-        }
-        assert_eq!(is_retryable(&end(500, Some("succeed"))), None);
-        assert_eq!(is_retryable(&end(200, Some("retry"))), Some(true));
-        assert_eq!(is_retryable(&end(200, Some("fail"))), Some(false));
-        assert_eq!(of(Err(Trouble::Timeout)), End::TimedOut);
+        assert_eq!(of(Err(Trouble::Timeout), usual()), End::TimedOut);
+        assert_eq!(is_retryable(&of(Err(Trouble::Refused("x".into())), usual())), Some(false));
+        assert_eq!(is_retryable(&of(Err(Trouble::Failed("x".into())), usual())), Some(true));
+        assert_eq!(is_retryable(&of(Err(Trouble::Silent("x".into())), usual())), Some(true));
+    }
+
+    #[test]
+    fn a_jobs_own_list_replaces_the_usual_one() {
+        let with = |code| is_retryable(&of(Ok(Heard { code, ..Heard::default() }), &[404, 503]));
+        assert_eq!((with(404), with(503), with(422)), (Some(false), Some(false), Some(true)));
+        assert_eq!((with(302), with(200)), (Some(false), None));
     }
 }

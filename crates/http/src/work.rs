@@ -5,7 +5,8 @@ use crate::jobs::json_text;
 use crate::limits::{CHECKPOINT_MAX, CLAIM_MARGIN, OUTPUT_MAX};
 use crate::refusal::{Answered, Refusal};
 use crate::run_read::{json_or_text, name, time};
-use crate::{Api, DEFAULT, Shared};
+use crate::tenant::Tenant;
+use crate::{Api, Shared};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -26,7 +27,7 @@ use wire::work::{ClaimRequest, Outcome, read_beats, read_settles};
 /// The seed of the hash that names a claim request.
 const REQUEST_SEED: u64 = 0x636c_6169;
 
-pub async fn claim(State(api): Shared, body: Bytes) -> Answered {
+pub async fn claim(State(api): Shared, Tenant(namespace): Tenant, body: Bytes) -> Answered {
     let mut faults = Faults::default();
     let request = ClaimRequest::read(json_text(&body)?, &mut faults);
     if !faults.is_empty() {
@@ -38,12 +39,12 @@ pub async fn claim(State(api): Shared, body: Bytes) -> Answered {
     };
     let mut shards: BTreeMap<ShardId, Vec<Text>> = BTreeMap::new();
     for queue in &request.queues {
-        let shard = Slot::of(DEFAULT, queue, 0).shard();
+        let shard = Slot::of(namespace, queue, 0).shard();
         shards.entry(shard).or_default().push(Text::from(queue.as_str()));
     }
     let claim = |queues: &[Text], wait: Span| Claim {
         holder: Holder::Worker(Text::from(request.worker.as_str())),
-        namespace: DEFAULT,
+        namespace,
         queues: queues.to_vec(),
         kinds: request.kinds.as_ref().map(|kinds| {
             kinds

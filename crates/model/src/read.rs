@@ -2,9 +2,11 @@
 //! limit; none is a cursor that stays open.
 
 use crate::id::{JobId, RunId};
+use crate::job::Spec;
 use crate::row::{BacklogId, Key, Row, RunRow};
 use crate::run::FlowKey;
 use crate::time::{Span, Time};
+use std::sync::Arc;
 
 /// The wheel on disk: rows lie in the minute they are due in, those of the far future in the hour,
 /// so that random due dates insert like appends and drain in sequence.
@@ -64,6 +66,11 @@ pub enum Read {
         after: Option<RunId>,
         limit: usize,
     },
+    /// What an unfinished run shall do: its body, or its job's spec of that version.
+    Spec {
+        run: RunId,
+        version: u32,
+    },
     /// What became of a job's nominal instants in `(after, until]`: its history and its unfinished
     /// runs, the last one of each instant, oldest first.
     Outcomes {
@@ -101,6 +108,7 @@ pub enum Page {
     Flows(Vec<FlowKey>),
     Leases(Vec<(crate::row::LeaseRow, RunRow)>),
     Holds(Vec<(crate::row::Scope, crate::row::HoldRow)>),
+    Spec(Option<Arc<Spec>>),
     /// For each instant: did a run of it exist, and did the last one succeed?
     Outcomes(Vec<Outcome>),
 }

@@ -1,14 +1,15 @@
 //! The driver: one thread that owns the `Host`, hears callers and lanes, and keeps the time.
 
 use crate::clock::BootClock;
+use crate::crash;
 use crate::handle::Shared;
 use crate::lanes::{Lane, Which, lane_of};
-use crate::limits::{INPUT_SLICE, TICK_MAX};
+use crate::limits::{INPUT_SLICE, LOOK_EVERY, TICK_MAX};
 use crate::seen::Seen;
 use model::id::SHARDS;
-use model::{ShardId, Span};
+use model::{ShardId, Span, Time};
 use shard::command::{Answer, Command, CommandId};
-use shard::{CallId, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
+use shard::{CallId, Counts, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,6 +36,7 @@ pub enum Input {
         id: CallId,
         answer: StoreAnswer,
     },
+    Count(oneshot::Sender<Vec<(ShardId, Counts)>>),
     Stop,
 }
 
@@ -50,6 +52,10 @@ pub struct Driver {
     pub callers: BTreeMap<CommandId, oneshot::Sender<Answer>>,
     /// Nobody else can hold this store, so shards are taken as fast as the store answers.
     pub exclusive: bool,
+    /// Shards that were held when it hurried last.
+    pub hurried: usize,
+    /// When the queues were last counted for the metrics.
+    pub looked: Time,
 }
 
 impl Driver {
@@ -62,7 +68,7 @@ impl Driver {
             let first = match self.input.recv_timeout(Duration::from_micros(pause).min(TICK_MAX)) {
                 Ok(input) => input,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.host.handle_tick(BootClock.local());
+                    self.tick(BootClock.local());
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -82,9 +88,19 @@ impl Driver {
             // Under load the timeout above never comes, and time passes all the same.
             let local = BootClock.local();
             if self.host.next_tick(local) <= local.plus(Span::from_millis(1)) {
-                self.host.handle_tick(local);
+                self.tick(local);
             }
         }
+    }
+
+    fn tick(&mut self, local: Time) {
+        self.host.handle_tick(local);
+        let metrics = &self.shared.metrics;
+        if local.since(self.looked) > LOOK_EVERY {
+            self.looked = local;
+            metrics.look(&self.host);
+        }
+        metrics.tick.observe(BootClock.local().since(local));
     }
 
     fn handle(&mut self, input: Input) {
@@ -102,6 +118,11 @@ impl Driver {
             Input::Store { which, id, answer } => {
                 if let StoreAnswer::Read(pages) = &answer {
                     self.seen.pages(pages);
+                    self.shared.events.pages(pages);
+                }
+                if which == Which::Commit {
+                    self.shared.events.answered(id, &answer);
+                    self.shared.metrics.answered(id, &answer);
                 }
                 let good = matches!(answer, StoreAnswer::Renew(_) | StoreAnswer::Take(_));
                 self.host.handle_store(local, id, answer);
@@ -114,15 +135,22 @@ impl Driver {
                     self.hurry();
                 }
             }
+            Input::Count(reply) => {
+                let counts = self.host.shards().map(|shard| (shard.id(), shard.counts()));
+                // Who asked may be gone.
+                let _ = reply.send(counts.collect());
+            }
             Input::Stop => {}
         }
     }
 
     /// The core takes a few shards per renewal and renews once a second. While a process that is
-    /// alone with its store still lacks shards, "somebody gave you one" makes it renew at once.
+    /// alone with its store still lacks shards, "somebody gave you one" makes it renew at once. One
+    /// that shares its store does so only after it got some: leases of others run out in their time.
     fn hurry(&mut self) {
         let held = self.host.shards().count();
-        if self.exclusive && held < usize::from(SHARDS) {
+        let got_some = held > std::mem::replace(&mut self.hurried, held);
+        if (self.exclusive || got_some) && held < usize::from(SHARDS) {
             let (node, shard) = (self.host.node(), ShardId(0));
             self.host.handle_message(BootClock.local(), node, Message::Gave { shard });
         }
@@ -137,6 +165,8 @@ impl Driver {
                     self.host.handle_bounce(BootClock.local(), &message);
                 }
                 HostOutput::Shard(_, Output::Reply(id, answer)) => {
+                    crash::point("reply-before");
+                    self.note_starts(&answer);
                     if let Some(reply) = self.callers.remove(&id)
                         && reply.send(answer).is_err()
                     {
@@ -146,7 +176,10 @@ impl Driver {
                 HostOutput::Shard(_, Output::Stop(run, token)) => {
                     self.shared.stops.stop(run, token);
                 }
-                HostOutput::Shard(shard, Output::Event(event)) => tell(shard, event),
+                HostOutput::Shard(shard, Output::Event(event)) => {
+                    self.shared.metrics.event(&event);
+                    tell(shard, event);
+                }
             }
         }
         let local = BootClock.local();
@@ -155,12 +188,24 @@ impl Driver {
         }
         let live = self.host.shards().filter(|shard| shard.is_live()).count();
         let all = live == usize::from(SHARDS);
+        self.shared.metrics.shards_live.store(live as u64, Ordering::Relaxed);
         self.live.send_if_modified(|was| std::mem::replace(was, all) != all);
+    }
+
+    /// How late the first attempts are that leave with this answer.
+    fn note_starts(&self, answer: &Answer) {
+        let Answer::Claimed(leases) = answer else { return };
+        let Some(now) = self.host.now(BootClock.local()) else { return };
+        for leased in leases.iter().filter(|leased| leased.attempt == 1) {
+            self.shared.metrics.fire_skew.observe(now.since(leased.due));
+        }
     }
 
     fn send(&mut self, id: CallId, call: StoreCall) {
         if let StoreCall::Commit(commits) = &call {
             self.seen.commits(commits);
+            self.shared.events.sent(id, commits);
+            self.shared.metrics.sent(id, commits);
         }
         match lane_of(&call) {
             Which::Commit => self.commit.send(id, call),
@@ -178,7 +223,17 @@ fn tell(shard: ShardId, event: Event) {
         Event::Quarantined => "work that cannot be stored was set aside",
         Event::LostTail => "the store lost what it had acknowledged",
         Event::RoomShort => "the store has no room",
+        Event::ClockRanWild => "the clock ran ahead of the store's; it is not trusted",
+        Event::UnknownLost => "a commit without an answer was not applied; decided again",
+        Event::TookOver | Event::TookOverRunning => {
+            tracing::debug!(shard = shard.0, event = ?event, "taken over");
+            return;
+        }
+        Event::Gave => {
+            tracing::warn!(shard = shard.0, "given to another node");
+            return;
+        }
         _ => return,
     };
-    eprintln!("duly: shard {}: {what}", shard.0);
+    tracing::warn!(shard = shard.0, event = ?event, "{what}");
 }

@@ -2,19 +2,23 @@
 
 use crate::clock::BootClock;
 use crate::driver::Input;
+use crate::events::Events;
 use crate::limits::{ATTEMPTS_SHOWN, CALL_WAIT};
+use crate::metrics::Metrics;
 use crate::stops::{Stopped, Stops};
 use model::read::{Page, Read};
 use model::row::HistoryRow;
 use model::{JobId, Namespace, NodeId, RunId, ShardId, Span, Spec, Text, Time, Token};
+use shard::Counts;
 use shard::command::{Answer, Command, CommandId, Refused};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::catalog::{Changed, Entry, EntryChange, List, Place};
 use store::search::{FindJobs, FindRuns, Found, JobFound, QueueCounts, RunFound};
 use store::{Backend, StoreError};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
 /// What driver and callers share.
 #[derive(Debug, Default)]
@@ -24,6 +28,18 @@ pub struct Shared {
     /// The last number given to a command or a request.
     pub last: AtomicU64,
     pub stops: Arc<Stops>,
+    pub metrics: Metrics,
+    pub events: Arc<Events>,
+    /// Somebody asked for a bulk operation.
+    pub bulk: Notify,
+    queues: Mutex<BTreeSet<(Namespace, Text)>>,
+}
+
+impl Shared {
+    /// Queues that are known to have been used.
+    pub fn queues(&self) -> MutexGuard<'_, BTreeSet<(Namespace, Text)>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Clone)]
@@ -152,9 +168,27 @@ impl NodeHandle {
         self.blocking(move |store| store.change_entries(&changes)).await
     }
 
+    /// What is in memory, by shard; empty while the driver is too busy to say.
+    pub async fn counts(&self) -> Vec<(ShardId, Counts)> {
+        let (reply, heard) = oneshot::channel();
+        if self.input.try_send(Input::Count(reply)).is_err() {
+            return Vec::new();
+        }
+        heard.await.unwrap_or_default()
+    }
+
     /// A number for a claim that no other request of this process has.
     pub fn request(&self) -> u64 {
         self.shared.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What happens from now on, and what just happened.
+    pub fn events(&self) -> &Arc<Events> {
+        &self.shared.events
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
     }
 
     pub fn stopped(&self, run: RunId, token: Token) -> Stopped {

@@ -3,7 +3,10 @@
 //! `PAGES_MAX` pages and the reads of the commands in its inboxes).
 
 use crate::calls::carry;
+use crate::clock::BootClock;
+use crate::crash;
 use crate::driver::Input;
+use crate::handle::Shared;
 use shard::{CallId, StoreCall};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,11 +37,33 @@ pub struct Lane {
 }
 
 impl Lane {
-    pub fn start(which: Which, store: Arc<dyn Store>, input: SyncSender<Input>) -> Lane {
+    pub fn start(
+        which: Which,
+        store: Arc<dyn Store>,
+        input: SyncSender<Input>,
+        shared: Arc<Shared>,
+    ) -> Lane {
         let (thread, calls) = sync_channel::<(CallId, StoreCall)>(1);
         crate::tasks::thread(&format!("lane-{which:?}").to_lowercase(), move || {
             while let Ok((id, call)) = calls.recv() {
+                if which == Which::Commit {
+                    crash::point("commit-before");
+                    crash::during("commit-during");
+                }
+                let began = BootClock.local();
                 let answer = carry(store.as_ref(), &call);
+                let took = BootClock.local().since(began);
+                match which {
+                    Which::Commit => shared.metrics.commit.observe(took),
+                    Which::Read => shared.metrics.read.observe(took),
+                    Which::Own => {}
+                }
+                crash::point(match call {
+                    StoreCall::Commit(_) => "commit-after",
+                    StoreCall::Read(_) => "load-after",
+                    StoreCall::Renew(_) => "renew-after",
+                    StoreCall::Take(_) | StoreCall::Give(_) => "take-after",
+                });
                 if input.send(Input::Store { which, id, answer }).is_err() {
                     return; // The driver has ended.
                 }

@@ -11,11 +11,11 @@ use crate::handle::{NodeHandle, Shared};
 use crate::lanes::{Lane, Which};
 use crate::limits::{CALLS_MAX, INPUT_MAX, READS_MAX, SETTLES_MAX};
 use crate::seen::{Seen, SeenQueue};
-use crate::{random, tasks};
+use crate::{crash, random, tasks};
 use model::cluster::Renew;
-use model::{NodeId, Span};
+use model::{NodeId, Span, Time};
 use shard::limits::NODE_TTL;
-use shard::{Host, Planted};
+use shard::{Bug, Host, Planted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -45,15 +45,20 @@ impl Node {
         let id = NodeId { node: options.node, boot: random::bits() >> 1 };
         if options.exclusive {
             end_former(&*store, id)?;
+            crash::point("former-ended");
         }
         let (input, inputs) = sync_channel(INPUT_MAX);
         let (seen, told) = Seen::new();
         let (live, is_live) = watch::channel(false);
         let shared = Arc::new(Shared::default());
         shared.last.store(random::bits() >> 8, Ordering::Relaxed);
-        let lane = |which| Lane::start(which, store.clone(), input.clone());
+        let lane = |which| Lane::start(which, store.clone(), input.clone(), shared.clone());
+        let mut host = Host::new(id, planted());
+        if options.exclusive {
+            host.follow_clock_steps();
+        }
         let driver = Driver {
-            host: Host::new(id, Planted(None)),
+            host,
             input: inputs,
             commit: lane(Which::Commit),
             read: lane(Which::Read),
@@ -63,6 +68,8 @@ impl Node {
             live,
             callers: BTreeMap::new(),
             exclusive: options.exclusive,
+            hurried: 0,
+            looked: Time::MIN,
         };
         tasks::thread("driver", move || driver.run());
         let handle = NodeHandle {
@@ -87,6 +94,21 @@ impl Node {
         let _ = self.input.send(Input::Stop);
         let _ = self.handle.store.renew(Renew { node: self.handle.node, ttl: Span::ZERO });
     }
+}
+
+/// The crash test proves that it would notice a fault of the core by planting one, as the simulator
+/// does. Only in builds that carry the faults (the feature `planted` of `shard`) and are not for
+/// use: elsewhere the variable is not even read.
+fn planted() -> Planted {
+    if !cfg!(debug_assertions) {
+        return Planted(None);
+    }
+    let Ok(name) = std::env::var("DULY_PLANTED") else { return Planted(None) };
+    let bug = Bug::ALL.iter().copied().find(|bug| format!("{bug:?}") == name);
+    if bug.is_none() {
+        tasks::end(&format!("DULY_PLANTED={name}: there is no such fault"));
+    }
+    Planted(bug)
 }
 
 fn end_former(store: &dyn Store, id: NodeId) -> Result<(), StoreError> {

@@ -18,7 +18,8 @@ pub struct Batch {
     pub commands: Vec<(Caller, Command)>,
     /// Decisions of our own in it (fires, rescues): what to leave alone if one of them is poison.
     pub own: Vec<Own>,
-    pub submissions: bool,
+    /// It adds work: the store may have no room for that.
+    pub grows: bool,
 }
 
 /// A decision nobody asked for.
@@ -143,7 +144,7 @@ impl Batch {
             outputs: Vec::new(),
             commands: Vec::new(),
             own: Vec::new(),
-            submissions: false,
+            grows: false,
         }
     }
 }

@@ -61,6 +61,20 @@ pub enum Command {
     Release(Scope),
 }
 
+impl Command {
+    /// Does it make runs or specs? Such commands are refused while the store has no room.
+    pub fn adds_work(&self) -> bool {
+        matches!(
+            self,
+            Command::Submit(_)
+                | Command::Trigger { .. }
+                | Command::Update { .. }
+                | Command::Rerun { .. }
+                | Command::Backfill { .. }
+        )
+    }
+}
+
 /// An idempotency key and the hash of the body it came with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyOf {
@@ -109,11 +123,22 @@ pub struct Settle {
 /// How the holder says its attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    Succeeded { output: Option<Bytes> },
-    Failed { error: Text, code: Option<u16>, retryable: bool, retry_after: Option<Span> },
+    Succeeded {
+        output: Option<Bytes>,
+    },
+    Failed {
+        error: Text,
+        code: Option<u16>,
+        retryable: bool,
+        retry_after: Option<Span>,
+    },
     TimedOut,
-    Snoozed { until: Time },
+    Snoozed {
+        until: Time,
+    },
     Released,
+    /// Only said by the core: the claimer hung up, and nobody heard of the lease.
+    Unheard,
 }
 
 #[derive(Clone, Debug, PartialEq)]

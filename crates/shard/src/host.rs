@@ -107,6 +107,8 @@ pub struct Host {
     /// Forwards that were heard, oldest first: one that the network repeats is done once.
     heard: BTreeSet<(NodeId, CommandId, u32)>,
     heard_order: VecDeque<(NodeId, CommandId, u32)>,
+    /// A jump of the store's clock is that clock's, not ours.
+    follows_steps: bool,
     /// Guests whose claims were answered, oldest first: their callers may hang up before they hear.
     parting: VecDeque<(NodeId, CommandId, CommandId)>,
 }
@@ -148,12 +150,19 @@ impl Host {
             last_command: 1 << 62,
             heard: BTreeSet::new(),
             heard_order: VecDeque::new(),
+            follows_steps: false,
             parting: VecDeque::new(),
         }
     }
 
     pub fn set_sizes(&mut self, sizes: Sizes) {
         self.sizes = sizes;
+    }
+
+    /// For a store inside this process, whose clock is read on this machine: if it jumps, it was
+    /// set, and shards load again. A store elsewhere jumps for us when our own clock ran wild.
+    pub fn follow_clock_steps(&mut self) {
+        self.follows_steps = true;
     }
 
     pub fn node(&self) -> NodeId {

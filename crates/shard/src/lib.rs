@@ -9,6 +9,7 @@
 mod batch;
 mod clock;
 pub mod command;
+mod counts;
 mod entry;
 mod flows;
 pub mod host;
@@ -32,6 +33,7 @@ mod write;
 
 pub use batch::{Event, Output};
 pub use clock::StoreClock;
+pub use counts::Counts;
 pub use entry::Entry;
 pub use host::{CallId, Host, HostOutput, Message, StoreAnswer, StoreCall};
 pub use ownership::{Findings, Ownership};

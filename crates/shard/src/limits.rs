@@ -67,6 +67,9 @@ pub const BACKLOG_SLICE: usize = 64;
 /// Pause before a commit that was refused for room or time is sent again; it doubles.
 pub const RESEND_FIRST: Span = Span::from_millis(20);
 pub const RESEND_MAX: Span = Span::from_secs(2);
+/// Nothing that adds work is tried for so long after the store had no room for it; it doubles.
+pub const FULL_FIRST: Span = Span::from_secs(1);
+pub const FULL_MAX: Span = Span::from_secs(32);
 /// The floor is written at most this often.
 pub const FLOOR_EVERY: Span = Span::from_secs(10);
 
@@ -76,6 +79,8 @@ pub const NODE_TTL: Span = Span::from_secs(3);
 pub const NODE_RENEW: Span = Span::from_secs(1);
 /// A node judges others only after so many renewals of its own in a row.
 pub const RENEWALS_BEFORE_JUDGING: u32 = 2;
+/// A jump of the store's clock by more is a step: shorter ones are answers that were slow.
+pub const CLOCK_STEP: Span = Span::from_secs(30);
 /// A renewal that took longer does not count among them: a lease outlives two such.
 pub const RENEWAL_SLOW: Span = Span::from_millis(1_500);
 /// Shards one node takes, or asks for, at once.

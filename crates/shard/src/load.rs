@@ -101,6 +101,7 @@ impl Shard {
         };
         self.flows.assume_more(true);
         self.floor_written = now;
+        self.floor_ahead = taken.floor > now.minus(HORIZON);
         if self.planted.is(Bug::ForgetLeases) {
             self.loader.stage = Stage::Holds;
         }
@@ -241,8 +242,8 @@ impl Shard {
             self.merge_flow(flow, page);
         } else if let Some(wait) = self.outcome_reads.remove(&id) {
             self.outcomes_read(now, wait, page);
-        } else if let Some(rerun) = self.rerun_reads.remove(&id) {
-            self.rerun_read(rerun, page);
+        } else if let Some(aside) = self.asides.remove(&id) {
+            self.aside_read(aside, page);
         } else {
             self.sweep_read(now, id, page);
         }

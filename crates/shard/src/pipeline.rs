@@ -1,9 +1,10 @@
 //! Commits: one under way, one being built, and what follows from how the first one ends.
 //!
 //! - **Durable**: its answers leave.
-//! - **Refused** for room or time: nothing was applied. Sent again after a pause; if it carries
-//!   submissions and there is no room, they are refused instead, because what ends work must not
-//!   wait behind what adds it.
+//! - **Refused** for room or time: nothing was applied. Sent again after a pause. If it adds work and
+//!   there is no room, what ends work must not wait behind that: memory is loaded again, commands
+//!   that add work are refused and nothing fires for a while, which doubles; the rest is decided
+//!   again. One try after each pause tells whether there is room again.
 //! - **Refused for a row**: memory and store disagree, or a command cannot be stored. Everything
 //!   built on it is dropped, a new epoch is taken, and the commands are decided again in halves
 //!   until the bad one stands alone.
@@ -16,7 +17,7 @@ mod reload;
 
 use crate::batch::{Batch, Event, Output};
 use crate::command::CommandId;
-use crate::limits::{FLOOR_EVERY, RESEND_FIRST, RESEND_MAX};
+use crate::limits::{FLOOR_EVERY, FULL_FIRST, FULL_MAX, RESEND_FIRST, RESEND_MAX};
 use crate::planted::Bug;
 use crate::rows::ReadId;
 use crate::shard::{Parked, Shard, Work};
@@ -51,7 +52,9 @@ pub(crate) struct Pipeline {
     broken: Option<Broken>,
     /// Callers that were told "unknown" at their deadline; their true answer is dropped.
     answered: BTreeSet<CommandId>,
+    /// The store had no room: nothing that adds work is decided before this.
     pub full_until: Time,
+    full_pause: Span,
     pub draining: bool,
 }
 
@@ -89,7 +92,6 @@ pub struct EpochWish {
 
 /// A limit this large is no limit.
 const LIMIT_OFF: usize = 4_096;
-const FULL_PAUSE: Span = Span::from_secs(1);
 
 impl Pipeline {
     pub fn new(durable: u64) -> Pipeline {
@@ -101,6 +103,7 @@ impl Pipeline {
             broken: None,
             answered: BTreeSet::new(),
             full_until: Time::MIN,
+            full_pause: Span::ZERO,
             draining: false,
         }
     }
@@ -111,6 +114,12 @@ impl Pipeline {
 
     pub fn sent(&self) -> Option<&Batch> {
         self.sent.as_ref().map(|sent| &sent.batch)
+    }
+
+    /// Did the store say a moment ago that it has no room?
+    pub fn is_full(&self, now: Time) -> bool {
+        // Further away than a pause can be: the clock ran wild and came back.
+        now < self.full_until && self.full_until.since(now) <= FULL_MAX
     }
 
     pub fn has_room_for_commands(&self) -> bool {
@@ -176,7 +185,6 @@ impl Shard {
                 let outputs = std::mem::take(&mut self.pipeline.building.outputs);
                 self.pipeline.building.commands.clear();
                 self.pipeline.building.own.clear();
-                self.pipeline.building.submissions = false;
                 self.release(outputs);
                 return None;
             }
@@ -201,6 +209,11 @@ impl Shard {
     /// now and then, and only when nothing overdue is left to decide: the next owner would not
     /// look for it.
     fn floor(&mut self, now: Time) -> Option<Time> {
+        if std::mem::take(&mut self.floor_ahead) {
+            // What this commit adds may be due before it, and the next owner would never find it.
+            self.floor_written = now;
+            return Some(now.minus(crate::limits::HORIZON));
+        }
         if now.since(self.floor_written) < FLOOR_EVERY || !self.loader.is_caught_up(now) {
             return None;
         }
@@ -210,6 +223,7 @@ impl Shard {
             || waits
             || !self.outcome_reads.is_empty()
             || !self.sweeps.is_empty()
+            || self.pipeline.full_pause > Span::ZERO
             || !self.quarantine.is_empty();
         if undecided {
             return None;
@@ -237,8 +251,10 @@ impl Shard {
                 self.work(now);
                 return;
             }
-            CommitEnd::NoRoom if sent.batch.submissions => {
-                self.pipeline.full_until = now.plus(FULL_PAUSE);
+            CommitEnd::NoRoom if sent.batch.grows => {
+                let pause = self.pipeline.full_pause.times(2).max(FULL_FIRST).min(FULL_MAX);
+                self.pipeline.full_pause = pause;
+                self.pipeline.full_until = now.plus(pause);
                 self.event(Event::RoomShort);
                 Broken::Room
             }
@@ -266,6 +282,9 @@ impl Shard {
 
     fn durable(&mut self, seq: u64) {
         let Some(sent) = self.pipeline.sent.take() else { return };
+        if sent.batch.grows {
+            (self.pipeline.full_until, self.pipeline.full_pause) = (Time::MIN, Span::ZERO);
+        }
         self.pipeline.durable = seq;
         self.pipeline.limit =
             self.pipeline.limit.map(|limit| limit * 2).filter(|limit| *limit < LIMIT_OFF);
@@ -319,6 +338,14 @@ impl Shard {
     /// The store is another one than before, or lost what it had acknowledged.
     pub fn handle_lost_tail(&mut self) {
         self.pipeline.broken = Some(Broken::LostTail);
+    }
+
+    /// The store's clock was set: what memory keeps by instants (leases, claims that wait) was kept by
+    /// another time, so it is loaded again, as after a commit without an answer.
+    pub fn handle_clock_step(&mut self) {
+        if self.pipeline.broken.is_none() {
+            self.pipeline.broken = Some(Broken::Unknown);
+        }
     }
 
     /// Stops deciding; what is on its way is finished. Then the shard can be given away.

@@ -26,10 +26,11 @@ use crate::touched::Touched;
 use crate::verbs::Sweep;
 use crate::waiters::Waiters;
 use calendar::Schedule;
-use model::read::{Outcome, Read, WheelKey};
+use model::read::{Outcome, Page, Read, WheelKey};
 use model::row::{BacklogId, HoldRow, Key, Scope};
-use model::{Epoch, JobId, NodeId, RunId, ShardId, Time, Token};
+use model::{Epoch, JobId, NodeId, RunId, ShardId, Spec, Time, Token};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Who asked, and until when the answer is of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +107,11 @@ pub struct Shard {
     /// Backlogs that wait to learn what became of their instants.
     pub(crate) outcome_reads: BTreeMap<ReadId, (BacklogId, usize)>,
     pub(crate) outcomes: BTreeMap<BacklogId, (Time, Vec<Outcome>)>,
-    /// Reruns that wait to learn whether their instant ran, and what they learned.
-    pub(crate) rerun_reads: BTreeMap<ReadId, (Caller, RunId)>,
+    /// Commands that wait for what is no row: a rerun for its history, a replay for its spec.
+    pub(crate) asides: BTreeMap<ReadId, (Caller, Command)>,
+    /// What they learned: did the instant run, and when was it; what does the run do?
     pub(crate) reran: BTreeMap<RunId, Option<Time>>,
+    pub(crate) specs: BTreeMap<RunId, Option<Arc<Spec>>>,
     pub(crate) sweeps: BTreeMap<JobId, Sweep>,
     /// Keys read for the decisions of this pass.
     pub(crate) read_once: Vec<Key>,
@@ -117,6 +120,8 @@ pub struct Shard {
     /// Until when this node's own lease can be trusted.
     pub(crate) trusted_until: Time,
     pub(crate) floor_written: Time,
+    /// The floor was written by a clock that has been set back since.
+    pub(crate) floor_ahead: bool,
 }
 
 impl Shard {
@@ -160,14 +165,16 @@ impl Shard {
             retry_reads: Vec::new(),
             outcome_reads: BTreeMap::new(),
             outcomes: BTreeMap::new(),
-            rerun_reads: BTreeMap::new(),
+            asides: BTreeMap::new(),
             reran: BTreeMap::new(),
+            specs: BTreeMap::new(),
             sweeps: BTreeMap::new(),
             read_once: Vec::new(),
             last_read: 0,
             outputs: VecDeque::new(),
             trusted_until: now,
             floor_written: now,
+            floor_ahead: false,
         };
         shard.begin_load(taken, alive, now);
         shard
@@ -210,9 +217,9 @@ impl Shard {
         if !leases.is_empty() {
             self.pipeline.withdraw(caller);
             self.event(Event::ClaimUndone);
-            let release = |(run, token)| Settle { run, token, end: End::Released };
-            let release = leases.into_iter().map(release).collect();
-            self.inbox.push_front(Caller::NOBODY, Command::Settle(release));
+            let unheard = |(run, token)| Settle { run, token, end: End::Unheard };
+            let settles = leases.into_iter().map(unheard).collect();
+            self.inbox.push_front(Caller::NOBODY, Command::Settle(settles));
             self.work(now);
         }
     }
@@ -252,6 +259,11 @@ impl Shard {
     /// Runs and other things held in memory: what the limits bound.
     pub fn resident(&self) -> usize {
         self.flows.resident() + self.timer.len() + self.leases.len()
+    }
+
+    /// What waits for a claimer, flow by flow (`Flows::waiting`): for those who watch.
+    pub fn waiting(&self) -> impl Iterator<Item = (&model::FlowKey, usize, bool, Option<Time>)> {
+        self.flows.waiting()
     }
 
     /// Did the last pass stop before everything that could be decided was?
@@ -326,6 +338,11 @@ impl Shard {
                 break;
             }
             let Some(timed) = self.timer.pop_due() else { break };
+            if matches!(timed, Timed::Row(..)) && self.pipeline.is_full(now) {
+                // It would make runs. What has become ready goes on, and makes room.
+                self.timer.put(self.pipeline.full_until, timed);
+                continue;
+            }
             self.decide(now, Vec::new(), Work::Due(timed));
         }
     }
@@ -361,26 +378,26 @@ impl Shard {
                 self.wanted.push(Parked { keys, work });
             }
             (Ok(answer), Work::Command(caller, command)) => {
-                // A claim that waits stands with the waiters until it is served; a rerun, with
-                // its read.
+                // A claim that waits stands with the waiters until it is served.
                 if let Some(answer) = answer {
                     self.reply(caller, answer);
-                    let batch = &mut self.pipeline.building;
-                    batch.submissions |= matches!(command, Command::Submit(_));
-                    batch.commands.push((caller, command));
+                    self.pipeline.building.commands.push((caller, command));
                 }
             }
             (Ok(_), _) => self.pipeline.building.own.extend(own),
         }
     }
 
-    /// `None`: the answer comes later (a claim that waits for work, a rerun for history).
+    /// `None`: the answer comes later (a claim waits for work, others for what they read).
     fn decide_command(
         &mut self,
         now: Time,
         caller: Caller,
         command: &Command,
     ) -> Decision<Option<Answer>> {
+        if command.adds_work() && self.pipeline.is_full(now) {
+            return Ok(Some(Answer::Refused(Refused::Full)));
+        }
         let answer = match command {
             Command::Submit(jobs) => self.decide_submit(now, jobs)?,
             Command::Claim(claim) => return self.decide_claim(now, caller, claim),
@@ -399,7 +416,9 @@ impl Shard {
             Command::Update { job, spec, if_version } => {
                 self.decide_update(now, *job, spec, *if_version)?
             }
-            Command::Replay { run, payload } => self.decide_replay(now, *run, payload.as_ref())?,
+            Command::Replay { run, payload } => {
+                return self.decide_replay(now, caller, *run, payload.as_ref());
+            }
             Command::Discard(run) => self.decide_discard(now, *run)?,
             Command::Rerun { run } => return self.decide_rerun(now, caller, *run),
             Command::Backfill { job, from, to, only, per_second, key } => {
@@ -437,6 +456,24 @@ impl Shard {
         let keys: Vec<Key> = keys.into_iter().collect();
         let id = self.read(Read::Rows(keys.clone()));
         self.parked.insert(id, (keys, works));
+    }
+
+    /// The command waits for this; the answer to it comes later.
+    pub(crate) fn read_aside(&mut self, caller: Caller, command: Command, read: Read) {
+        let id = self.read(read);
+        self.asides.insert(id, (caller, command));
+    }
+
+    pub(crate) fn aside_read(&mut self, (caller, command): (Caller, Command), page: Page) {
+        match (&command, page) {
+            (Command::Rerun { run }, Page::Outcomes(outcomes)) => {
+                let ran = outcomes.iter().find(|outcome| outcome.ran || outcome.live);
+                self.reran.insert(*run, ran.map(|outcome| outcome.nominal));
+            }
+            (Command::Replay { run, .. }, Page::Spec(spec)) => drop(self.specs.insert(*run, spec)),
+            _ => {}
+        }
+        self.inbox.push_front(caller, command);
     }
 
     pub(crate) fn read(&mut self, read: Read) -> ReadId {

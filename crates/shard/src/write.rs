@@ -47,6 +47,7 @@ impl Shard {
             _ => {}
         }
         let batch: &mut Batch = &mut self.pipeline.building;
+        batch.grows |= expect == Expect::Absent && matches!(row, Some(Row::Run(_) | Row::Spec(_)));
         let change = Change { key, expect, row };
         self.rows.changed(&change, batch.seq, batch.changes.len());
         Arc::make_mut(&mut batch.changes).push(change);

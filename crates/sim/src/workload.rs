@@ -132,7 +132,7 @@ impl World {
             }
             (21, _, _) => self.update_one_off(),
             (22..=25, _, Some(run)) => {
-                let payload = None;
+                let payload = rng.per_mille(300).then(|| Bytes::from(&b"mended"[..]));
                 (run.job.shard().0, Command::Replay { run, payload })
             }
             (26, _, Some(run)) => (run.job.shard().0, Command::Discard(run)),

@@ -25,7 +25,7 @@ pub(crate) fn is_one_statement(reads: &[(ShardId, Read)]) -> bool {
     let [(_, read)] = reads else { return reads.is_empty() };
     match read {
         Read::Rows(keys) => keys.windows(2).all(|two| from(&two[0]) == from(&two[1])),
-        Read::Due { .. } | Read::Outcomes { .. } => false,
+        Read::Due { .. } | Read::Outcomes { .. } | Read::Spec { .. } => false,
         Read::Flow { .. }
         | Read::Flows { .. }
         | Read::Leases { .. }
@@ -50,6 +50,9 @@ fn page(conn: &mut Conn, shard: ShardId, read: &Read) -> Res<Page> {
         Read::Holds => Page::Holds(claims::holds(conn, shard)?),
         Read::RunsOf { job, after, limit } => {
             Page::Runs(runs::of_job(conn, shard, *job, *after, *limit)?)
+        }
+        Read::Spec { run, version } => {
+            Page::Spec(specs(conn, &[(*run, *version)])?.into_iter().next().flatten())
         }
         Read::Outcomes { job, after, until, limit } => {
             Page::Outcomes(history::outcomes(conn, shard, *job, (*after, *until), *limit)?)

@@ -32,10 +32,9 @@ fn a_killed_server_keeps_its_word() {
     let mut desk = Desk::open(&store, 3);
     for round in 0..2 {
         let (mut acknowledged, killed) = (desk.seq, AtomicBool::new(false));
+        let go = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let (path, flag) = (own.path(), &killed);
-            let go = AtomicBool::new(false);
-            let go = &go;
+            let (path, flag, go) = (own.path(), &killed, &go);
             scope.spawn(move || {
                 while !go.load(Ordering::SeqCst) {
                     std::thread::yield_now();

@@ -80,7 +80,7 @@ pub(crate) fn get_lease(conn: &Connection, shard: ShardId, run: RunId) -> Res<Op
     LEASES.get(conn, params![shard.0, run_bytes(run)], |row| read_lease(row).map(Row::Lease))
 }
 
-fn read_lease(row: &rusqlite::Row<'_>) -> Res<LeaseRow> {
+pub(crate) fn read_lease(row: &rusqlite::Row<'_>) -> Res<LeaseRow> {
     let mut cols = Cols::from(row, "leases", 1);
     Ok(LeaseRow {
         run: cols.run()?,
@@ -185,7 +185,7 @@ pub(crate) fn holds(conn: &Connection, shard: ShardId) -> Res<Vec<(Scope, HoldRo
     runs::list(conn, SQL, params![shard.0], read_hold)
 }
 
-fn read_hold(row: &rusqlite::Row<'_>) -> Res<(Scope, HoldRow)> {
+pub(crate) fn read_hold(row: &rusqlite::Row<'_>) -> Res<(Scope, HoldRow)> {
     let mut cols = Cols::from(row, "holds", 1);
     let kind = cols.int()?;
     let (namespace, queue): (_, Text) = (Namespace(cols.num()?), cols.text()?);

@@ -39,18 +39,19 @@ pub(crate) fn renew(conn: &Connection, renew: Renew, now: Time) -> Res<Cluster> 
     Ok(Cluster { now, incarnation: incarnation(conn)?, nodes, shards })
 }
 
-const SHARDS: &str = "SELECT shard, epoch, seq, owner_node, owner_boot, floor, incarnation
+pub(crate) const SHARDS: &str =
+    "SELECT shard, epoch, seq, owner_node, owner_boot, floor, incarnation
     FROM shards ORDER BY shard";
 const SHARD: &str = "SELECT shard, epoch, seq, owner_node, owner_boot, floor, incarnation
     FROM shards WHERE shard = ?1";
 
-struct Shard {
-    row: ShardRow,
-    floor: Time,
+pub(crate) struct Shard {
+    pub(crate) row: ShardRow,
+    pub(crate) floor: Time,
     incarnation: u64,
 }
 
-fn read_shard(row: &rusqlite::Row<'_>) -> Res<Shard> {
+pub(crate) fn read_shard(row: &rusqlite::Row<'_>) -> Res<Shard> {
     let mut cols = Cols::new(row, "shards");
     let (shard, epoch, seq) = (ShardId(cols.num()?), Epoch(cols.num()?), cols.bits()?);
     let owner = match (cols.opt_int()?, cols.opt_int()?) {

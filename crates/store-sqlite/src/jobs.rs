@@ -129,7 +129,7 @@ pub(crate) fn get_job(conn: &Connection, shard: ShardId, id: JobId) -> Res<Optio
     JOBS.get(conn, params![shard.0, job_bytes(id)], |row| read_job(row).map(Row::Job))
 }
 
-fn read_job(row: &rusqlite::Row<'_>) -> Res<JobRow> {
+pub(crate) fn read_job(row: &rusqlite::Row<'_>) -> Res<JobRow> {
     let mut cols = Cols::from(row, "jobs", 1);
     let id = cols.job()?;
     let rev = cols.num()?;
@@ -234,23 +234,26 @@ pub(crate) fn put_backlog(
 }
 
 pub(crate) fn get_backlog(conn: &Connection, shard: ShardId, id: BacklogId) -> Res<Option<Row>> {
-    BACKLOGS.get(conn, params![shard.0, backlog_bytes(id)], |row| {
-        let mut cols = Cols::from(row, "backlogs", 1);
-        let id = cols.backlog()?;
-        let rev = cols.num()?;
-        cols.skip(1);
-        Ok(Row::Backlog(BacklogRow {
-            id,
-            rev,
-            due: cols.time()?,
-            cursor: cols.time()?,
-            until: cols.time()?,
-            per_second: cols.num()?,
-            only: cols.code()?,
-            version: cols.num()?,
-            versioned: cols.time()?,
-            done: cols.bits()?,
-            total: cols.bits()?,
-        }))
+    BACKLOGS
+        .get(conn, params![shard.0, backlog_bytes(id)], |row| read_backlog(row).map(Row::Backlog))
+}
+
+pub(crate) fn read_backlog(row: &rusqlite::Row<'_>) -> Res<BacklogRow> {
+    let mut cols = Cols::from(row, "backlogs", 1);
+    let id = cols.backlog()?;
+    let rev = cols.num()?;
+    cols.skip(1);
+    Ok(BacklogRow {
+        id,
+        rev,
+        due: cols.time()?,
+        cursor: cols.time()?,
+        until: cols.time()?,
+        per_second: cols.num()?,
+        only: cols.code()?,
+        version: cols.num()?,
+        versioned: cols.time()?,
+        done: cols.bits()?,
+        total: cols.bits()?,
     })
 }

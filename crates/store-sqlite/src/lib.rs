@@ -20,6 +20,7 @@ mod cluster;
 mod cols;
 mod commit;
 mod counts;
+mod dump;
 mod error;
 mod files;
 mod history;
@@ -48,6 +49,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
+use store::memory::Dump;
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
 };
@@ -114,6 +116,11 @@ impl SqliteStore {
     /// broken has met a value that this code does not know; the words name the table and the row.
     pub fn last_fault(&self) -> Option<String> {
         lock(&self.fault).clone()
+    }
+
+    /// Everything, for a checker. Reads the whole file into memory: not for a store in use.
+    pub fn dump(&self) -> Result<Dump, StoreError> {
+        self.reading(dump::read)
     }
 
     pub fn incarnation(&self) -> Result<u64, StoreError> {

@@ -35,6 +35,9 @@ fn page(conn: &Connection, shard: ShardId, read: &Read, days: Days) -> Res<Page>
         Read::RunsOf { job, after, limit } => {
             Page::Runs(runs::of_job(conn, shard, *job, *after, *limit)?)
         }
+        Read::Spec { run, version } => {
+            Page::Spec(specs(conn, &[(*run, *version)])?.into_iter().next().flatten())
+        }
         Read::Outcomes { job, after, until, limit } => {
             Page::Outcomes(history::outcomes(conn, shard, *job, (*after, *until), *limit)?)
         }

@@ -45,6 +45,9 @@ const VALUES: [&str; 24] = [
     "fresh",
 ];
 
+/// Where the body lies behind those, in a list of all columns.
+pub(crate) const BODY: usize = KEY.len() + VALUES.len();
+
 pub(crate) static RUNS: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&Shape {
         name: "runs",

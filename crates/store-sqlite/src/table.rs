@@ -17,6 +17,8 @@ pub(crate) struct Table {
     exists: String,
     /// All columns, key first, of the row with this key.
     pub select: String,
+    /// Of all rows, with the columns that `select` leaves out.
+    pub list: String,
 }
 
 /// What a table is made of. `rev`: does a row count its changes? Those that do not have 1.
@@ -69,6 +71,7 @@ impl Table {
                 "SELECT {} FROM {name} WHERE {is_row}",
                 all[..all.len() - kept.len()].join(", ")
             ),
+            list: format!("SELECT {} FROM {name}", all.join(", ")),
         }
     }
 

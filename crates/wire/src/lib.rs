@@ -8,12 +8,14 @@
 pub mod answer;
 pub mod duration;
 pub mod fields;
+pub mod host;
 pub mod job;
 pub mod preview;
 pub mod problem;
 pub mod shape;
 pub mod text;
 pub mod timestamp;
+pub mod webhook;
 pub mod work;
 
 pub use fields::{Faults, Object, WordOr};

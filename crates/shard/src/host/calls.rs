@@ -5,7 +5,7 @@
 use super::{CallId, Host, HostOutput, Message, Refusal, StoreAnswer, StoreCall, Under};
 use crate::batch::{Event, Output};
 use crate::command::{Answer, Refused};
-use crate::limits::{MOVES_AT_ONCE, NODE_TTL};
+use crate::limits::{CLOCK_STEP, MOVES_AT_ONCE, NODE_TTL};
 use crate::pipeline::CommitEnd;
 use crate::rows::ReadId;
 use crate::shard::Shard;
@@ -196,7 +196,7 @@ impl Host {
         self.committing = false;
         let ends = match answer {
             StoreAnswer::Commit { now, ends } => {
-                self.clock.handle_sample(sent, local, now);
+                self.sample(sent, local, now);
                 ends
             }
             StoreAnswer::Refused(Refusal::Room) => vec![CommitEnd::NoRoom; under.len()],
@@ -208,6 +208,16 @@ impl Host {
             if let Some(shard) = self.shards.get_mut(&id).filter(|s| s.epoch() == epoch) {
                 shard.handle_commit(now, seq, end);
             }
+        }
+    }
+
+    fn sample(&mut self, sent: Time, local: Time, store: Time) {
+        let before = self.now(local);
+        self.clock.handle_sample(sent, local, store);
+        let (Some(before), Some(after)) = (before, self.now(local)) else { return };
+        let jump = after.since(before).max(before.since(after));
+        if self.follows_steps && jump > CLOCK_STEP {
+            self.shards.values_mut().for_each(Shard::handle_clock_step);
         }
     }
 
@@ -237,7 +247,7 @@ impl Host {
     }
 
     fn lease_renewed(&mut self, local: Time, sent: Time, by: CallId, now: Time) {
-        self.clock.handle_sample(sent, local, now);
+        self.sample(sent, local, now);
         if by > self.renewed_by {
             self.renewed_by = by;
             self.expires = now.plus(NODE_TTL);

@@ -40,7 +40,7 @@ impl Shard {
                 limit = self.isolate(batch, &mut again, limit);
             } else if broken == Some(Broken::Room) {
                 for (caller, command) in batch.commands {
-                    if matches!(command, Command::Submit(_)) {
+                    if command.adds_work() {
                         self.refuse(caller, Refused::Full);
                     } else {
                         again.push((caller, command));
@@ -52,12 +52,12 @@ impl Shard {
             }
         }
         again.append(&mut self.pipeline.building.commands);
-        let full_until = self.pipeline.full_until;
+        let full = (self.pipeline.full_until, self.pipeline.full_pause);
         let answered = std::mem::take(&mut self.pipeline.answered);
         self.epoch = taken.epoch;
         self.forget_memory(&mut again, taken.seq);
         self.pipeline.limit = limit;
-        self.pipeline.full_until = full_until;
+        (self.pipeline.full_until, self.pipeline.full_pause) = full;
         for (caller, command) in again.into_iter().rev() {
             if answered.contains(&caller.id) {
                 // It was told "unknown"; deciding it now could do it after the caller gave up.
@@ -107,7 +107,9 @@ impl Shard {
     fn doubt(&mut self, command: &Command) -> bool {
         let Command::Submit(jobs) = command else { return false };
         if jobs.iter().all(|job| self.doubted.contains(&job.id)) {
-            jobs.iter().for_each(|job| drop(self.doubted.remove(&job.id)));
+            for job in jobs {
+                self.doubted.remove(&job.id);
+            }
             return false;
         }
         if self.doubted.len() >= DOUBTED_MAX {
@@ -135,9 +137,9 @@ impl Shard {
                 _ => None,
             }
         }));
-        let reruns = std::mem::take(&mut self.rerun_reads).into_values();
-        again.extend(reruns.map(|(caller, run)| (caller, Command::Rerun { run })));
+        again.extend(std::mem::take(&mut self.asides).into_values());
         self.reran.clear();
+        self.specs.clear();
         again.extend(
             self.waiters.drain().into_iter().map(|(caller, claim)| (caller, Command::Claim(claim))),
         );

@@ -1,36 +1,44 @@
 //! Replay and discard: what a person does to a dead run. A replay is the same run with a new
 //! budget; a discard ends it, as waiting for a person too long does.
 
-use crate::command::{Answer, Refused};
+use crate::command::{Answer, Command, Refused};
 use crate::entry::Entry;
 use crate::lifecycle::{Move, allowed};
 use crate::shard::{Caller, Decision, Shard};
-use model::read::WheelKey;
+use model::read::{Read, WheelKey};
 use model::row::{Expect, Key, Row};
 use model::{Bytes, Cause, Lane, RunId, RunState, Spec, Status, Time};
 use std::sync::Arc;
 
 impl Shard {
+    /// `None`: what the run does is read first, to be changed; the answer comes later.
     pub(crate) fn decide_replay(
         &mut self,
         now: Time,
+        caller: Caller,
         run: RunId,
         payload: Option<&Bytes>,
-    ) -> Decision<Answer> {
-        let Some(mut row) = self.run_row(run)? else {
-            return Ok(Answer::Refused(Refused::NotFound));
+    ) -> Decision<Option<Answer>> {
+        let row = self.run_row(run)?;
+        let known = self.specs.remove(&run);
+        let Some(mut row) = row else {
+            return Ok(Some(Answer::Refused(Refused::NotFound)));
         };
         if self.leases.contains(run) || !allowed(row.state, Move::Replay, RunState::Ready) {
-            return Ok(Answer::Refused(Refused::Conflict));
+            return Ok(Some(Answer::Refused(Refused::Conflict)));
         }
-        let body = match payload {
-            Some(payload) => {
-                let Some(spec) = self.spec_row(run.job, row.version)? else {
-                    return Ok(Answer::Refused(Refused::Invalid("payload")));
-                };
+        // What a dead run does changes no more, so what is stored is what it died with.
+        let body = match (payload, known) {
+            (None, _) => None,
+            (Some(payload), Some(Some(spec))) => {
                 Some(Arc::new(Spec { payload: payload.clone(), ..(*spec).clone() }))
             }
-            None => None,
+            (Some(_), Some(None)) => return Ok(Some(Answer::Refused(Refused::NotFound))),
+            (Some(payload), None) => {
+                let command = Command::Replay { run, payload: Some(payload.clone()) };
+                self.read_aside(caller, command, Read::Spec { run, version: row.version });
+                return Ok(None);
+            }
         };
         self.stop_waiting(row.due, WheelKey::Run(run));
         row.state = RunState::Ready;
@@ -46,7 +54,7 @@ impl Shard {
         let entry = self.entry_of(&row);
         self.change(Key::Run(run), expect, Some(Row::Run(row)));
         self.flows.push(entry);
-        Ok(Answer::Run(run, RunState::Ready))
+        Ok(Some(Answer::Run(run, RunState::Ready)))
     }
 
     pub(crate) fn decide_discard(&mut self, now: Time, run: RunId) -> Decision<Answer> {
@@ -73,6 +81,6 @@ impl Shard {
             return;
         }
         // Its job's row must be read first: as a command of our own, with nobody waiting.
-        self.inbox.push_front(Caller::NOBODY, crate::command::Command::Discard(entry.id));
+        self.inbox.push_front(Caller::NOBODY, Command::Discard(entry.id));
     }
 }

@@ -8,7 +8,7 @@ use crate::command::{Answer, Command, Refused};
 use crate::shard::{Caller, Decision, Shard};
 use crate::verbs::make::NewRun;
 use crate::verbs::occurrence::count_live;
-use model::read::{Page, Read};
+use model::read::Read;
 use model::row::{JobState, Made};
 use model::{Cause, Lane, RunId, RunState, Span, Time};
 
@@ -40,8 +40,7 @@ impl Shard {
             (Some((first, until)), None) => {
                 let after = first.minus(TICK);
                 let read = Read::Outcomes { job: run.job, after, until, limit: self.sizes.page };
-                let id = self.read(read);
-                self.rerun_reads.insert(id, (caller, run));
+                self.read_aside(caller, Command::Rerun { run }, read);
                 return Ok(None);
             }
         };
@@ -74,14 +73,6 @@ impl Shard {
             body: None,
         });
         Ok(Some(Answer::Made(Made::Run(id))))
-    }
-
-    /// What became of the instant: it is decided now whether it can be run again.
-    pub(crate) fn rerun_read(&mut self, (caller, run): (Caller, RunId), page: Page) {
-        let Page::Outcomes(outcomes) = page else { return };
-        let ran = outcomes.iter().find(|outcome| outcome.ran || outcome.live);
-        self.reran.insert(run, ran.map(|outcome| outcome.nominal));
-        self.inbox.push_front(caller, Command::Rerun { run });
     }
 }
 

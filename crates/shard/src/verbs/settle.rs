@@ -65,7 +65,8 @@ impl Shard {
         let answer = match self.row(Key::History(settle.run, settle.token))? {
             // What the owner recorded because the holder said nothing in time is no answer to it.
             Some(Row::History(row))
-                if row.status != Status::Lost && row.error.as_deref() != Some(NO_ANSWER) =>
+                if row.status != Status::Lost
+                    && !matches!(row.error.as_deref(), Some(NO_ANSWER | UNHEARD)) =>
             {
                 SettleAnswer::Ok { state: row.after, next: row.next }
             }
@@ -97,7 +98,9 @@ impl Shard {
             }
             // A person asked it to stop: however it stopped, that is what happened.
             _ if lease.row.cancel => {
-                self.finish(now, lease, CANCELLED, Report::default(), side);
+                let error = (*end == End::Unheard).then(|| Text::from(UNHEARD));
+                let report = Report { error, ..Report::default() };
+                self.finish(now, lease, CANCELLED, report, side);
                 over(RunState::Cancelled)
             }
             End::Failed { error, code, retryable, retry_after } => {
@@ -110,13 +113,20 @@ impl Shard {
                 self.fail(now, lease, Status::TimedOut, Report::default(), Some(None), side)
             }
             End::Snoozed { until } => self.snooze(now, lease, *until, side),
-            End::Released => self.give_back(now, lease, side),
+            End::Released => self.give_back(now, lease, Report::default(), side),
+            End::Unheard => {
+                let report = Report { error: Some(Text::from(UNHEARD)), ..Report::default() };
+                self.give_back(now, lease, report, side)
+            }
         }
     }
 }
 
 /// Recorded when the owner ended an attempt whose holder had not answered.
 pub(crate) const NO_ANSWER: &str = "no answer before the deadline";
+
+/// Recorded when a claim went back because its claimer had hung up.
+pub(crate) const UNHEARD: &str = "the claimer hung up before it heard";
 
 pub(crate) fn no_answer() -> Text {
     Text::from(NO_ANSWER)

@@ -130,6 +130,38 @@ fn without_room_submissions_are_refused_and_settles_pass() {
     world.submit(now());
 }
 
+/// A store with a full disk: what adds runs is refused, what ends them has room.
+#[test]
+fn a_full_store_costs_few_reloads_and_what_ends_work_goes_on() {
+    let mut world = World::new();
+    let policy = model::Policy { timeout: Span::from_secs(3_600), ..model::Policy::default() };
+    world.submit_many(&model::Spec { policy, ..now() }, 120);
+    let job = world.submit(every(10));
+    world.full = true;
+    let epoch = world.shard.epoch().0;
+    for _ in 0..100 {
+        let (_, command) = submit_command(&mut world);
+        let submit = world.send(command);
+        let leased = world.claim(1);
+        assert_eq!(leased.len(), 1, "what is ready goes on");
+        assert_eq!(
+            world.succeed(&leased[0]),
+            SettleAnswer::Ok { state: RunState::Succeeded, next: None }
+        );
+        assert_eq!(world.answer(submit), Answer::Refused(Refused::Full));
+        let trigger = Command::Trigger { job, id: 1, payload: None, key: None };
+        assert_eq!(world.call(trigger), Answer::Refused(Refused::Full));
+        world.secs(1);
+    }
+    let taken = world.shard.epoch().0 - epoch;
+    assert!(taken <= 8, "{taken} reloads in 100 s");
+    world.full = false;
+    world.secs(33);
+    let fired = world.claim(100).into_iter().filter(|leased| leased.run.job == job).count();
+    assert!(fired >= 1, "the schedule goes on");
+    world.submit(now());
+}
+
 #[test]
 fn a_commit_refused_for_time_or_room_is_sent_again() {
     for fate in [Fate::NotNow, Fate::NoRoom] {

@@ -413,3 +413,24 @@ fn an_id_that_is_in_use_is_taken_and_the_others_of_the_request_are_made() {
         assert_eq!(jobs, 2);
     }
 }
+
+#[test]
+fn a_replay_may_bring_another_payload_for_one_offs_and_for_occurrences() {
+    for spec in [now(), every(10)] {
+        let mut world = World::new();
+        let once = Policy { max_retries: 0, ..Policy::default() };
+        world.submit(Spec { policy: once, ..spec });
+        world.secs(10);
+        let leased = world.claim_one();
+        world.fail(&leased);
+        let payload = Some(bytes("mended"));
+        let replay = Command::Replay { run: leased.run, payload };
+        assert_eq!(world.call(replay), Answer::Run(leased.run, RunState::Ready));
+        let again = world.claim_one();
+        let specs = store::Store::specs(&world.store, &[(again.run, again.version)]).unwrap();
+        let spec = specs[0].as_ref().unwrap();
+        assert_eq!((&*spec.payload, &*spec.queue), (&b"mended"[..], "mail"));
+        world.succeed(&again);
+        assert_eq!(world.statuses(leased.run), [Status::Failed, Status::Succeeded]);
+    }
+}

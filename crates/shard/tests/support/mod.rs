@@ -1,6 +1,7 @@
 //! A world of one shard over a store in memory. It answers reads and commits at once, unless a test
 //! holds them back; it keeps what the shard said. Time moves only when a test moves it.
 
+pub mod cluster;
 mod specs;
 
 pub use specs::*;
@@ -52,8 +53,10 @@ pub struct World {
     pub fates: VecDeque<Fate>,
     /// A commit that changes one of these is refused for that row.
     pub poison: Vec<Key>,
-    /// The test makes memory and store disagree on purpose.
+    /// The test makes memory and store, or their clocks, disagree on purpose.
     pub may_differ: bool,
+    /// The disk is full: a commit that adds runs or specs is refused for room.
+    pub full: bool,
     pub rows_read: usize,
     pub commits: usize,
     next_command: u64,
@@ -84,6 +87,7 @@ impl World {
             fates: VecDeque::new(),
             poison: Vec::new(),
             may_differ: false,
+            full: false,
             rows_read: 0,
             commits: 0,
             next_command: 0,
@@ -172,6 +176,14 @@ impl World {
         self.commits += 1;
         let seq = commit.seq;
         let bad = commit.changes.iter().position(|change| self.poison.contains(&change.key));
+        let adds = |change: &model::row::Change| {
+            change.expect == model::row::Expect::Absent
+                && matches!(change.row, Some(Row::Run(_) | Row::Spec(_)))
+        };
+        if self.full && commit.changes.iter().any(adds) {
+            self.shard.handle_commit(self.now, seq, CommitEnd::NoRoom);
+            return;
+        }
         let end = match (bad, self.fates.pop_front().unwrap_or(Fate::Apply)) {
             (Some(index), _) => CommitEnd::Row { index },
             (None, Fate::Apply) => self.apply(&commit),
@@ -190,6 +202,7 @@ impl World {
         match self.store.commit(std::slice::from_ref(commit)).unwrap().outcomes[0] {
             Outcome::Durable => CommitEnd::Durable,
             Outcome::Row { index } if self.may_differ => CommitEnd::Row { index },
+            Outcome::Early if self.may_differ => CommitEnd::Early,
             Outcome::Row { index } => {
                 panic!("memory and store disagree: {:?}", commit.changes[index])
             }
@@ -401,6 +414,7 @@ fn rows_of(page: &Page) -> usize {
         Page::Flows(flows) => flows.len(),
         Page::Leases(leases) => leases.len(),
         Page::Holds(holds) => holds.len(),
+        Page::Spec(spec) => usize::from(spec.is_some()),
         Page::Outcomes(outcomes) => outcomes.len(),
     }
 }

@@ -1,6 +1,7 @@
 //! One PostgreSQL per test program, in a folder of its own, and a database per test. A server that
 //! a test program left behind when it ended is stopped by a shell that waits for its end.
 #![allow(dead_code, missing_debug_implementations, clippy::expect_used, clippy::panic)] // tests
+#![allow(clippy::zombie_processes)] // the shell ends after us
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

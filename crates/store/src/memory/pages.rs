@@ -40,6 +40,7 @@ impl Tables {
                 };
                 Page::Runs(self.runs_from(start, *job).take(*limit).cloned().collect())
             }
+            Read::Spec { run, version } => Page::Spec(self.spec(*run, *version)),
             Read::Outcomes { job, after, until, limit } => {
                 let live = self.runs_from(Included(RunId::first_of(*job)), *job);
                 Page::Outcomes(self.history.outcomes(*job, (*after, *until), *limit, live))

@@ -1,0 +1,117 @@
+//! Many worlds, a few at once, and the lines that sum them up.
+
+use crate::limits::WORLDS_AT_ONCE;
+use crate::world::{Outcome, World};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Faults of the core that a real crash, or the traffic around it, brings to light.
+const PLANTED: [&str; 6] = [
+    "ReplyBeforeCommit",
+    "DispatchBeforeCommit",
+    "AcceptStaleToken",
+    "NoIdempotencyRow",
+    "ForgetLeases",
+    "MarkNotMoved",
+];
+/// In at most so many worlds.
+const PLANTED_WORLDS: u64 = 10;
+
+pub fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let range = text.split_once("..").and_then(|(first, last)| {
+        Some(first.parse().ok()?..last.parse().ok()?).filter(|range: &Range<u64>| !range.is_empty())
+    });
+    range.ok_or_else(|| format!("--seeds {text}: FIRST..LAST is expected, for example 1..5"))
+}
+
+/// Runs the worlds; true if every promise was kept.
+pub fn worlds(binary: &Path, seeds: Range<u64>, keep: Option<PathBuf>) -> Result<bool, String> {
+    let begun = Instant::now();
+    println!("chaos: seeds {}..{}", seeds.start, seeds.end);
+    let next = AtomicU64::new(seeds.start);
+    let sum = Mutex::new((Outcome::default(), Vec::<String>::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..WORLDS_AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    let keep = keep.clone();
+                    let outcome = World { binary, seed, planted: None, keep }.run();
+                    let Ok(mut sum) = sum.lock() else { return };
+                    match outcome {
+                        Ok(outcome) => add(&mut sum.0, outcome, seed),
+                        Err(why) => sum.1.push(format!("world {seed}: {why}")),
+                    }
+                }
+            });
+        }
+    });
+    let (sum, failed) = sum.into_inner().map_err(|_| "a world panicked".to_string())?;
+    if let Some(why) = failed.first() {
+        return Err(why.clone());
+    }
+    let ends: Vec<String> = sum.ends.iter().map(|(end, count)| format!("{end} {count}")).collect();
+    println!("chaos: ends: {}", ends.join(", "));
+    println!(
+        "chaos: {} rounds, {} requests ({} answered), {} attempts, {} s, {} violations",
+        sum.rounds,
+        sum.requests,
+        sum.answered,
+        sum.attempts,
+        begun.elapsed().as_secs(),
+        sum.violations.len()
+    );
+    Ok(sum.violations.is_empty())
+}
+
+fn add(sum: &mut Outcome, outcome: Outcome, seed: u64) {
+    for violation in &outcome.violations {
+        println!("chaos: world {seed}: {}: {}", violation.invariant, violation.detail);
+    }
+    sum.rounds += outcome.rounds;
+    sum.requests += outcome.requests;
+    sum.answered += outcome.answered;
+    sum.attempts += outcome.attempts;
+    for (end, count) in outcome.ends {
+        *sum.ends.entry(end).or_default() += count;
+    }
+    sum.violations.extend(outcome.violations);
+}
+
+/// True if every planted fault was noticed.
+pub fn planted(binary: &Path) -> Result<bool, String> {
+    let next = AtomicUsize::new(0);
+    let caught = Mutex::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..WORLDS_AT_ONCE {
+            scope.spawn(|| {
+                while let Some(fault) = PLANTED.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let said = notice(binary, fault);
+                    println!("chaos: {fault}: {}", said.as_deref().unwrap_or("NOT noticed"));
+                    if let Ok(mut caught) = caught.lock() {
+                        *caught += usize::from(said.is_some());
+                    }
+                }
+            });
+        }
+    });
+    let caught = caught.into_inner().map_err(|_| "a world panicked".to_string())?;
+    println!("chaos: planted: {caught} of {} noticed", PLANTED.len());
+    Ok(caught == PLANTED.len())
+}
+
+/// In which world, and as what, the fault was noticed.
+fn notice(binary: &Path, fault: &str) -> Option<String> {
+    (0..PLANTED_WORLDS).find_map(|seed| {
+        let planted = Some(fault.to_string());
+        let outcome = World { binary, seed, planted, keep: None }.run().ok()?;
+        let first = outcome.violations.first()?;
+        Some(format!("noticed in world {seed} as {}", first.invariant))
+    })
+}

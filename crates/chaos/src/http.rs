@@ -1,0 +1,61 @@
+//! One request on one connection, and its answer. Nothing is repeated here: whoever asks decides
+//! what an answer that never came means.
+
+use crate::limits::REQUEST_PATIENCE;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Error, Read, Result, Write};
+use std::net::{SocketAddr, TcpStream};
+
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub body: Value,
+    pub replayed: bool,
+}
+
+pub fn ask(
+    server: SocketAddr,
+    method: &str,
+    path: &str,
+    body: &str,
+    key: Option<&str>,
+) -> Result<Reply> {
+    let mut stream = TcpStream::connect_timeout(&server, REQUEST_PATIENCE)?;
+    stream.set_read_timeout(Some(REQUEST_PATIENCE))?;
+    let key = key.map(|key| format!("Idempotency-Key: {key}\r\n")).unwrap_or_default();
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nContent-Type: application/json\r\n{key}\
+         Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes())?;
+    let (head, body) = message(&mut BufReader::new(stream))?;
+    let status = head.get(9..12).and_then(|code| code.parse().ok()).ok_or_else(broken)?;
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    Ok(Reply { status, body, replayed: header(&head, "idempotency-replayed") == Some("true") })
+}
+
+/// The head and the body of a request or an answer that says how long it is.
+pub fn message(reader: &mut BufReader<TcpStream>) -> Result<(String, Vec<u8>)> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head)? == 0 {
+            return Err(broken());
+        }
+    }
+    let length = header(&head, "content-length").and_then(|n| n.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok((head, body))
+}
+
+pub fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        found.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
+
+fn broken() -> Error {
+    Error::other("it broke off")
+}

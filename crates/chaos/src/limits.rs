@@ -1,0 +1,36 @@
+//! Every bound of the crash test, named, each with its reason.
+
+use std::time::Duration;
+
+/// Rounds in one world: one data folder lives through so many deaths.
+pub const ROUNDS_PER_WORLD: u32 = 12;
+/// What CI runs: at least 150 rounds are asked for; these are 240.
+pub const CI_WORLDS: u64 = 20;
+/// Worlds at once: two cores, and a world waits for the disk most of the time.
+pub const WORLDS_AT_ONCE: usize = 3;
+/// A process that is not ready by then has failed.
+pub const READY_PATIENCE: Duration = Duration::from_secs(20);
+/// A named place that was not passed by then is not passed in this round: it is killed there.
+pub const POINT_PATIENCE: Duration = Duration::from_millis(900);
+/// For places that the care of the store passes, once a second.
+pub const CARE_PATIENCE: Duration = Duration::from_millis(1_600);
+/// The latest random kill after the start, in milliseconds: some fall before the process is ready.
+pub const KILL_MILLIS_MAX: u64 = 700;
+/// An orderly stop takes at most this: open requests have 5 s, attempts 25.
+pub const STOP_PATIENCE: Duration = Duration::from_secs(35);
+/// One request to the server; longer than any wait that is asked for.
+pub const REQUEST_PATIENCE: Duration = Duration::from_secs(15);
+/// After the last death everything due is done within this, or something hangs.
+pub const HEAL_PATIENCE: Duration = Duration::from_secs(30);
+/// At least so long is waited before anything may be called left over.
+pub const HEAL_MIN: Duration = Duration::from_millis(2_000);
+pub const CLIENTS: usize = 3;
+pub const WORKERS: usize = 2;
+/// Recurring jobs in one world: each fires every second.
+pub const RECURRING_MAX: usize = 4;
+/// Ids a client remembers to do something to.
+pub const KNOWN_MAX: usize = 200;
+/// Tries of one settle or keyed submission.
+pub const TRIES_MAX: u32 = 40;
+/// Webhook connections answered at once.
+pub const CONNECTIONS_MAX: usize = 512;

@@ -1,0 +1,73 @@
+//! Real processes and faults, judged by the simulator's checker. `duly serve` is killed at named
+//! places and at random times, started again, and at the end what clients, workers and the receiver
+//! saw is compared with what the store holds.
+//!
+//! `chaos --ci` is what CI runs; `chaos --seeds 5..9` runs more, or one world again (its own times
+//! and the machine's decide much, so a seed repeats the plan, not every byte); `chaos --planted`
+//! proves that it can fail. `chaos start-million` measures a start with many stored jobs.
+
+mod book;
+mod campaign;
+mod client;
+mod http;
+mod limits;
+mod receiver;
+mod server;
+mod story;
+mod worker;
+mod world;
+
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, Parser)]
+#[command(name = "chaos", about = "Kills duly serve and looks whether every promise was kept.")]
+struct Args {
+    /// At least 150 deaths, and the planted faults
+    #[arg(long)]
+    ci: bool,
+    /// Worlds by seed, FIRST..LAST; a world is one data folder and twelve deaths
+    #[arg(long, value_name = "FIRST..LAST")]
+    seeds: Option<String>,
+    /// Plant faults of the core into the server; each must be noticed
+    #[arg(long)]
+    planted: bool,
+    /// Keep the folders of worlds that broke a promise here
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("chaos: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<bool, String> {
+    let binary = server::binary()?;
+    let keep = args.keep.clone();
+    let seeds = match &args.seeds {
+        Some(text) => Some(campaign::seeds(text)?),
+        None if args.ci => {
+            // A new plan every time; the line above the summary says how to repeat it.
+            let first = node::random::bits() >> 24;
+            Some(first..first + limits::CI_WORLDS)
+        }
+        None => None,
+    };
+    let mut good = true;
+    if let Some(seeds) = seeds {
+        good &= campaign::worlds(&binary, seeds, keep)?;
+    }
+    if args.ci || args.planted {
+        good &= campaign::planted(&binary)?;
+    }
+    Ok(good)
+}

@@ -1,0 +1,98 @@
+//! The webhooks' receiver. It outlives the server, answers as the dice say, and writes down what it
+//! got and what it answered.
+
+use crate::book::{Book, Got, Said, now};
+use crate::http::{header, message};
+use crate::limits::{CONNECTIONS_MAX, KNOWN_MAX, REQUEST_PATIENCE};
+use model::{RunId, Text, Time, Token};
+use serde_json::Value;
+use shard::command::End;
+use sim::rng::Rng;
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Listens until the world is over.
+pub fn start(book: Arc<Book>, seed: u64) -> Result<SocketAddr, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    std::thread::spawn(move || {
+        let open = Arc::new(AtomicUsize::new(0));
+        let mut rng = Rng::new(seed);
+        for stream in listener.incoming().map_while(Result::ok) {
+            if book.is_over() {
+                return;
+            }
+            if open.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
+                continue; // More than any server has under way: somebody else's.
+            }
+            let (book, open, rng) = (book.clone(), open.clone(), rng.fork(1));
+            open.fetch_add(1, Ordering::Relaxed);
+            std::thread::spawn(move || {
+                hear(&book, stream, rng);
+                open.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    });
+    Ok(address)
+}
+
+fn hear(book: &Book, stream: TcpStream, mut rng: Rng) {
+    let _ = stream.set_read_timeout(Some(REQUEST_PATIENCE));
+    let mut reader = BufReader::new(stream);
+    // A request that breaks off has not begun an attempt: its receiver did nothing.
+    let Ok((head, body)) = message(&mut reader) else { return };
+    let at = now();
+    let Some(got) = got(&head, &body, at) else { return };
+    let (run, token) = (got.run, got.token);
+    book.pages().got.push(got);
+    let failed = |code: u16, retryable| End::Failed {
+        error: Text::from("the receiver said so"),
+        code: Some(code),
+        retryable,
+        retry_after: None,
+    };
+    let (line, end) = match rng.below(100) {
+        0..75 => ("200 OK", End::Succeeded { output: None }),
+        75..92 => ("500 Internal Server Error", failed(500, true)),
+        92..97 => ("422 Unprocessable Content", failed(422, false)),
+        // Hangs up without an answer.
+        _ => ("", failed(0, true)),
+    };
+    if rng.per_mille(150) {
+        std::thread::sleep(Duration::from_millis(rng.below(250)));
+    }
+    let mut pages = book.pages();
+    if matches!(end, End::Failed { retryable: false, .. }) && pages.dead.len() < KNOWN_MAX {
+        pages.dead.push(run);
+    }
+    // Before the answer is written: from then on it may be in the store.
+    pages.said.push(Said { sent: now(), run, token, end, heard: None });
+    drop(pages);
+    if !line.is_empty() {
+        let answer =
+            format!("HTTP/1.1 {line}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}");
+        let _ = reader.get_mut().write_all(answer.as_bytes());
+    }
+}
+
+fn got(head: &str, body: &[u8], at: Time) -> Option<Got> {
+    let nominal = wire::timestamp::parse(header(head, "x-scheduled-for")?).ok()?;
+    Some(Got {
+        at,
+        run: RunId::parse(header(head, "x-run-id")?)?,
+        token: Token(header(head, "x-fencing-token")?.parse().ok()?),
+        attempt: header(head, "x-attempt")?.parse().ok()?,
+        nominal: Some(Time::from_micros(nominal)),
+        due: None,
+        worker: None,
+        number: number(&serde_json::from_slice(body).unwrap_or(Value::Null)),
+    })
+}
+
+/// The number that every payload of ours carries.
+pub fn number(payload: &Value) -> Option<u64> {
+    payload["n"].as_u64()
+}
