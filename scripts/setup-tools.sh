@@ -35,6 +35,9 @@ need_package node nodejs
 need_package npm npm
 need_package systemd-analyze systemd
 need_package valgrind valgrind
+# The PostgreSQL store is tested with the real server, alone and behind a pooler.
+[ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || need_package initdb postgresql-15
+need_package pgbouncer pgbouncer
 # The README's tour is run as it is written, with curl.
 need_package curl curl
 # A failing fsync is injected with strace; a full disk is a small file system of its own.

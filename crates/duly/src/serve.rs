@@ -33,7 +33,8 @@ pub struct Args {
     /// Where to listen; without keys on loopback only
     #[arg(long, value_name = "ADDRESS", env = "DULY_LISTEN", default_value = "127.0.0.1:7070")]
     listen: SocketAddr,
-    /// Where jobs are kept
+    /// Where jobs are kept: sqlite (a file in the data folder), memory (gone with the process), or
+    /// a database as postgres://user@host/database
     #[arg(long, env = "DULY_STORE", default_value = stores::DEFAULT)]
     store: stores::Kind,
     /// Serve HTTPS with this certificate (PEM, the chain in one file)
@@ -154,7 +155,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let listen = listener.local_addr().unwrap_or(args.listen);
     let client = Arc::new(args.egress.client(listen, &tasks)?);
     let served = stores::Served { reserve: args.reserve, takeover: args.takeover };
-    let store = stores::open(args.store, &args.data, Some(served))?;
+    let stores::Opened { store, words } = stores::open(&args.store, &args.data, Some(served))?;
     crash::point("opened");
     let keys = store
         .list_entries(&http_api::keys::list())
@@ -162,7 +163,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     if keys.is_empty() && !listen.ip().is_loopback() {
         return Err(no_keys(args));
     }
-    let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true })
+    let (node, queues) = Node::start(store, options_of(args))
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
     node.handle().keep_history(Retention {
         history: args.keep,
@@ -183,7 +184,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     tasks.start(node::bulk::work(handle.clone()));
     let work = async {
         handle.ready().await;
-        greet(args, listen, keys.len());
+        greet(args, listen, keys.len(), &words);
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -253,18 +254,28 @@ fn no_keys(args: &Args) -> Failure {
     }
 }
 
-fn greet(args: &Args, listen: SocketAddr, keys: usize) {
+/// A database may be shared: whose lease has not run out is alive.
+fn options_of(args: &Args) -> node::Options {
+    node::Options { node: 1, exclusive: args.store.is_exclusive() }
+}
+
+fn greet(args: &Args, listen: SocketAddr, keys: usize, store: &str) {
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     say(&format!("duly {}", env!("CARGO_PKG_VERSION")));
     say(&format!("  address  {scheme}://{listen}"));
     say(&format!("  data     {}", args.data.display()));
-    say(&format!("  store    {}", args.store.describe()));
+    say(&format!("  store    {store}"));
     say(&format!("  secret   {}", vault::path(&args.data).display()));
     match keys {
         0 => say("  keys     none: this machine only is heard"),
         keys => say(&format!("  keys     {keys}: every request needs one")),
     }
-    say("  clock    the wall clock; steps of more than 5 min forward are held for 60 s");
+    match args.store.is_exclusive() {
+        true => {
+            say("  clock    the wall clock; steps of more than 5 min forward are held for 60 s")
+        }
+        false => say("  clock    the database's"),
+    }
     say("try it (with `duly listen` in another terminal):");
     let key = if keys > 0 { "-H \"Authorization: Bearer $DULY_API_KEY\" " } else { "" };
     say(&format!(

@@ -2,13 +2,15 @@
 
 use crate::failure::Failure;
 use crate::memory_store::ClockedMemory;
-use clap::ValueEnum;
 use node::clock::EmbeddedClock;
 use node::crash;
+use std::fmt;
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Backend, Store, StoreError};
+use store_postgres::PostgresStore;
 use store_sqlite::{OpenError, SqliteStore};
 
 pub const DEFAULT: &str = "sqlite";
@@ -24,19 +26,38 @@ const SHORT: &str = "ALERT: the disk is full: no jobs are made (507), running wo
                      make room in the data folder";
 const ROOM_AGAIN: &str = "there is room again: jobs are made";
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone)]
 pub enum Kind {
-    /// One file in the data folder
+    /// One file in the data folder.
     Sqlite,
-    /// Nothing survives the process
+    /// Nothing survives the process.
     Memory,
+    /// The address of a PostgreSQL database, perhaps with a password in it.
+    Postgres(String),
 }
 
-impl Kind {
-    pub fn describe(self) -> &'static str {
-        match self {
-            Kind::Sqlite => "sqlite: durable before it answers",
-            Kind::Memory => "memory: NOTHING IS KEPT over a restart",
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Sqlite => "sqlite",
+            Kind::Memory => "memory",
+            Kind::Postgres(_) => "postgres",
+        })
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Kind, String> {
+        match text {
+            "sqlite" => Ok(Kind::Sqlite),
+            "memory" => Ok(Kind::Memory),
+            _ if text.starts_with("postgres://") || text.starts_with("postgresql://") => {
+                Ok(Kind::Postgres(text.to_string()))
+            }
+            // Without the text: a mistyped address may have a password in it.
+            _ => Err("a store is sqlite, memory or postgres://user@host/database".to_string()),
         }
     }
 }
@@ -50,21 +71,60 @@ pub struct Served {
     pub takeover: bool,
 }
 
+impl Kind {
+    /// Does this process have the store for itself?
+    pub fn is_exclusive(&self) -> bool {
+        !matches!(self, Kind::Postgres(_))
+    }
+}
+
+/// A store, and what it promises, in words.
+pub struct Opened {
+    pub store: Arc<dyn Backend>,
+    pub words: String,
+}
+
 /// `served`: for a server; a command that looks or changes a thing needs no care.
-pub fn open(kind: Kind, data: &Path, served: Option<Served>) -> Result<Arc<dyn Backend>, Failure> {
-    let clock = EmbeddedClock::start();
-    if matches!(kind, Kind::Memory) {
-        return Ok(Arc::new(ClockedMemory::new(clock)));
+pub fn open(kind: &Kind, data: &Path, served: Option<Served>) -> Result<Opened, Failure> {
+    match kind {
+        Kind::Memory => {
+            let words = "memory: NOTHING IS KEPT over a restart".to_string();
+            Ok(Opened { store: Arc::new(ClockedMemory::new(EmbeddedClock::start())), words })
+        }
+        Kind::Sqlite => {
+            let clock = EmbeddedClock::start();
+            let opened = SqliteStore::open(data, move || clock.now());
+            let store = Arc::new(opened.map_err(|error| refused(data, &error))?);
+            if let Some(served) = served {
+                wake(&store, served.takeover).map_err(|error| {
+                    Failure::failed(format!("the store does not answer: {error:?}"))
+                })?;
+                store.keep_room(served.reserve);
+                care_for(store.clone());
+            }
+            Ok(Opened { store, words: "sqlite: durable before it answers".to_string() })
+        }
+        Kind::Postgres(address) => {
+            let opened = PostgresStore::open(address);
+            let store = Arc::new(opened.map_err(|error| no_database(&error))?);
+            rotate(store.clone());
+            let words = store.durability().to_string();
+            Ok(Opened { store, words })
+        }
     }
-    let opened = SqliteStore::open(data, move || clock.now());
-    let store = Arc::new(opened.map_err(|error| refused(data, &error))?);
-    if let Some(served) = served {
-        wake(&store, served.takeover)
-            .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
-        store.keep_room(served.reserve);
-        care_for(store.clone());
-    }
-    Ok(store)
+}
+
+/// A database keeps itself in order, but for old idempotency keys.
+fn rotate(store: Arc<PostgresStore>) {
+    node::tasks::every("store-care", CARE_EVERY * ROTATE_ROUNDS, move || {
+        // What fails here is tried again; the keys are not used any more either way.
+        let _ = store.rotate();
+    });
+}
+
+fn no_database(error: &store_postgres::OpenError) -> Failure {
+    let help = "duly serve --store postgres://user@host/database".to_string();
+    Failure { help, ..Failure::failed(format!("the database cannot be used: {error}")) }
 }
 
 /// A restored copy is held until somebody says that the original is over.

@@ -52,6 +52,8 @@ pub struct Driver {
     pub callers: BTreeMap<CommandId, oneshot::Sender<Answer>>,
     /// Nobody else can hold this store, so shards are taken as fast as the store answers.
     pub exclusive: bool,
+    /// Shards that were held when it hurried last.
+    pub hurried: usize,
     /// When the queues were last counted for the metrics.
     pub looked: Time,
 }
@@ -143,10 +145,12 @@ impl Driver {
     }
 
     /// The core takes a few shards per renewal and renews once a second. While a process that is
-    /// alone with its store still lacks shards, "somebody gave you one" makes it renew at once.
+    /// alone with its store still lacks shards, "somebody gave you one" makes it renew at once. One
+    /// that shares its store does so only after it got some: leases of others run out in their time.
     fn hurry(&mut self) {
         let held = self.host.shards().count();
-        if self.exclusive && held < usize::from(SHARDS) {
+        let got_some = held > std::mem::replace(&mut self.hurried, held);
+        if (self.exclusive || got_some) && held < usize::from(SHARDS) {
             let (node, shard) = (self.host.node(), ShardId(0));
             self.host.handle_message(BootClock.local(), node, Message::Gave { shard });
         }

@@ -68,6 +68,7 @@ impl Node {
             live,
             callers: BTreeMap::new(),
             exclusive: options.exclusive,
+            hurried: 0,
             looked: Time::MIN,
         };
         tasks::thread("driver", move || driver.run());

@@ -2,7 +2,6 @@
 
 use crate::cols::Cols;
 use crate::error::Res;
-use crate::ids::{self, run_bytes};
 use crate::runs;
 use crate::table::{Shape, Table};
 use model::id::ShardId;
@@ -10,6 +9,7 @@ use model::row::{CheckpointRow, Expect, HoldRow, Holder, LeaseRow, Row, RunRow, 
 use model::{Namespace, NodeId, RunId, Text, Time, Token};
 use rusqlite::{Connection, params};
 use std::sync::LazyLock;
+use store::codec::ids::{self, run_bytes};
 
 const LEASE_VALUES: [&str; 11] = [
     "rev", "attempt", "token", "worker", "node", "boot", "length", "started", "deadline",

@@ -1,13 +1,13 @@
 //! Reads a row's columns one after the other. What does not fit is an error that names the table,
 //! the row (by its first columns, which are its key) and the column.
 
-use crate::codes::Code;
 use crate::error::{Fault, Res};
-use crate::ids;
 use model::row::BacklogId;
 use model::{Bytes, JobId, RunId, Span, Text, Time};
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
+use store::codec::codes::Code;
+use store::codec::ids;
 
 /// How many columns say which row it is.
 const NAMED_BY: usize = 3;

@@ -32,6 +32,12 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
+impl From<store::codec::NotKnown> for Fault {
+    fn from(error: store::codec::NotKnown) -> Fault {
+        Fault::Odd(error.0)
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,17 +1,18 @@
 //! The history: found by run and token, and by a job's nominal instants.
 
-use crate::codes::Code;
 use crate::cols::Cols;
 use crate::error::Res;
-use crate::ids::{job_bytes, last_of, run_bytes};
 use crate::table::{Shape, Table};
 use model::id::ShardId;
 use model::read::Outcome;
 use model::row::{Expect, HistoryRow, Row};
-use model::{Cause, FlowKey, JobId, Namespace, RunId, Status, Time, Token};
+use model::{Cause, FlowKey, JobId, Namespace, RunId, Time, Token};
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use store::codec::codes::Code;
+use store::codec::ids::{job_bytes, last_of, run_bytes};
+use store::outcome::{Past, Seen, stands_for_an_instant};
 
 const KEY: [&str; 3] = ["shard", "run", "token"];
 const VALUES: [&str; 23] = [
@@ -85,7 +86,7 @@ pub(crate) fn put(
         flow.map(|flow| &*flow.kind),
         flow.map(|flow| flow.priority),
         flow.map(|flow| flow.lane.code()),
-        flow.map(|flow| crate::ids::group_text(flow.group.as_ref())),
+        flow.map(|flow| store::codec::ids::group_text(flow.group.as_ref())),
         (run.cause() != Cause::OneOff).then(|| job_bytes(run.job)),
     ];
     HISTORY.put(conn, key, Some(values), expect)
@@ -246,14 +247,14 @@ pub(crate) fn outcomes(
     let mut statement = conn.prepare_cached(RANGES)?;
     let mut rows = statement.query(params)?;
     while let Some(row) = rows.next()? {
-        let past = Past::read(row)?;
+        let past = past(row)?;
         seen.entry((past.nominal, past.until)).or_default().add(&past);
     }
     let mut statement = conn.prepare_cached(INSTANTS)?;
     let mut rows = statement.query(params)?;
     let (mut counted, mut last) = (0, None);
     while let Some(row) = rows.next()? {
-        let past = Past::read(row)?;
+        let past = past(row)?;
         if last != Some(past.nominal) {
             last = Some(past.nominal);
             counted += 1;
@@ -263,14 +264,7 @@ pub(crate) fn outcomes(
         }
         seen.entry((past.nominal, past.nominal)).or_default().add(&past);
     }
-    let outcomes = seen.into_iter().map(|((nominal, until), seen)| Outcome {
-        nominal,
-        until,
-        ran: seen.ran,
-        succeeded: seen.succeeded,
-        live: seen.live,
-    });
-    Ok(outcomes.take(limit).collect())
+    Ok(seen.into_iter().map(|(instants, seen)| seen.outcome(instants)).take(limit).collect())
 }
 
 /// The unfinished runs of the job.
@@ -292,59 +286,20 @@ fn live(
         if stands_for_an_instant(cols.run()?) {
             cols.skip(1);
             let nominal = cols.time()?;
-            let seen = seen.entry((nominal, nominal)).or_default();
-            (seen.ran, seen.live) = (true, true);
+            seen.entry((nominal, nominal)).or_default().live();
         }
     }
     Ok(())
 }
 
-/// What an outcome needs of a row.
-struct Past {
-    run: RunId,
-    token: Token,
-    nominal: Time,
-    until: Time,
-    finished: Time,
-    status: Status,
-}
-
-impl Past {
-    fn read(row: &rusqlite::Row<'_>) -> Res<Past> {
-        let mut cols = Cols::from(row, "history", 1);
-        Ok(Past {
-            run: cols.run()?,
-            token: Token(cols.bits()?),
-            nominal: cols.time()?,
-            until: cols.time()?,
-            finished: cols.time()?,
-            status: cols.code()?,
-        })
-    }
-}
-
-/// What is known of one instant, or of one range, so far.
-#[derive(Default)]
-struct Seen {
-    ran: bool,
-    live: bool,
-    succeeded: bool,
-    /// The last row so far; the token decides between two that finished together.
-    last: Option<(Time, Token, RunId)>,
-}
-
-impl Seen {
-    fn add(&mut self, row: &Past) {
-        self.ran |= !row.status.is_verdict_only();
-        let place = Some((row.finished, row.token, row.run));
-        if place > self.last {
-            self.last = place;
-            self.succeeded = row.status == Status::Succeeded;
-        }
-    }
-}
-
-/// A trigger's nominal instant is when somebody asked; it says nothing about the schedule.
-fn stands_for_an_instant(run: RunId) -> bool {
-    matches!(run.cause(), Cause::Occurrence(_) | Cause::Backfill { .. } | Cause::Rerun(_))
+fn past(row: &rusqlite::Row<'_>) -> Res<Past> {
+    let mut cols = Cols::from(row, "history", 1);
+    Ok(Past {
+        run: cols.run()?,
+        token: Token(cols.bits()?),
+        nominal: cols.time()?,
+        until: cols.time()?,
+        finished: cols.time()?,
+        status: cols.code()?,
+    })
 }

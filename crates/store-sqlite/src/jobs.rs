@@ -1,10 +1,7 @@
 //! Recurring jobs, their specs, and the backlogs of their past instants.
 
-use crate::codes::Code;
 use crate::cols::Cols;
-use crate::encode;
 use crate::error::Res;
-use crate::ids::{backlog_bytes, job_bytes, run_bytes};
 use crate::runs;
 use crate::table::{Shape, Table};
 use model::id::ShardId;
@@ -13,6 +10,9 @@ use model::row::{BacklogId, BacklogRow, Expect, JobRow, Pause, Row};
 use model::{JobId, Spec, Time};
 use rusqlite::{Connection, params};
 use std::sync::{Arc, LazyLock};
+use store::codec::codes::Code;
+use store::codec::encode;
+use store::codec::ids::{backlog_bytes, job_bytes, run_bytes};
 
 const JOB_KEY: [&str; 2] = ["shard", "id"];
 const JOB_VALUES: [&str; 21] = [

@@ -10,13 +10,13 @@
 
 use crate::cols::Cols;
 use crate::error::Res;
-use crate::ids::{self, backlog_bytes, job_bytes, run_bytes};
 use crate::table::{Shape, Table};
 use model::Time;
 use model::id::ShardId;
 use model::row::{Expect, IdempotencyKey, IdempotencyRow, Made, Row};
 use rusqlite::{Connection, params};
 use std::sync::LazyLock;
+use store::codec::ids::{self, backlog_bytes, job_bytes, run_bytes};
 
 const DAY_MICROS: i64 = 86_400_000_000;
 const EMPTY: [&str; 2] = ["DELETE FROM keys_0", "DELETE FROM keys_1"];

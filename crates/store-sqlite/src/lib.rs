@@ -18,17 +18,14 @@ mod backup;
 mod catalog;
 mod claims;
 mod cluster;
-mod codes;
 mod cols;
 mod commit;
 mod counts;
 mod dump;
-mod encode;
 mod error;
 mod examine;
 mod files;
 mod history;
-mod ids;
 mod jobs;
 mod keys;
 #[cfg(test)]
@@ -60,7 +57,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::memory::Dump;
 use store::search::{
-    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
 };
 use store::{Committed, Refusal, Store, StoreError};
 
@@ -361,11 +358,11 @@ impl Catalog for SqliteStore {
 
 impl Search for SqliteStore {
     fn find_jobs(&self, find: &FindJobs) -> Result<Found<JobFound>, StoreError> {
-        self.searching(|conn, _| search::jobs(conn, find))
+        self.searching(|conn, _| scan::jobs(&search::People(conn), find))
     }
 
     fn find_runs(&self, find: &FindRuns) -> Result<Found<RunFound>, StoreError> {
-        self.searching(|conn, _| search::runs(conn, find))
+        self.searching(|conn, _| scan::runs(&search::People(conn), find))
     }
 
     fn attempts(&self, run: RunId, limit: usize) -> Result<Vec<HistoryRow>, StoreError> {

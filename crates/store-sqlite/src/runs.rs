@@ -1,11 +1,8 @@
 //! Runs and flows. The table is clustered by bucket; `runs_id` finds a run, `runs_ready` holds the
 //! flows in their order.
 
-use crate::codes::Code;
 use crate::cols::Cols;
-use crate::encode;
 use crate::error::Res;
-use crate::ids::{self, run_bytes};
 use crate::table::{Shape, Table};
 use model::id::ShardId;
 use model::read::Bucket;
@@ -13,6 +10,9 @@ use model::row::{Expect, Row, RunRow};
 use model::{FlowKey, JobId, Policy, RunId, Spec, Time};
 use rusqlite::{Connection, params};
 use std::sync::{Arc, LazyLock};
+use store::codec::codes::Code;
+use store::codec::encode;
+use store::codec::ids::{self, run_bytes};
 
 /// The bucket of rows that wait for no instant: after all buckets, and never read by the wheel.
 pub(crate) const OFF_WHEEL: i64 = i64::MAX;

@@ -139,7 +139,7 @@ CREATE TABLE specs (
   version INTEGER NOT NULL,
   namespace INTEGER NOT NULL,
   name TEXT,
-  body BLOB NOT NULL,           -- fields of the spec: store-sqlite/src/encode.rs
+  body BLOB NOT NULL,           -- fields of the spec: store/src/codec/encode.rs
   payload BLOB NOT NULL,
   PRIMARY KEY (shard, job, version)
 ) STRICT, WITHOUT ROWID;

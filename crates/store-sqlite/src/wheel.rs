@@ -5,7 +5,6 @@
 //! looks at and never the whole bucket.
 
 use crate::error::Res;
-use crate::ids::{self, FIRST, LAST};
 use crate::{jobs, runs};
 use model::Time;
 use model::id::ShardId;
@@ -13,6 +12,7 @@ use model::read::{Bucket, Page, WheelCursor, WheelKey};
 use model::row::Row;
 use rusqlite::{Connection, Rows, params};
 use std::sync::LazyLock;
+use store::codec::ids::{self, FIRST, LAST};
 
 /// A page reads at most so many rows for each that it may return. An hour's bucket may hold a
 /// million rows of which few are due soon.

@@ -1,7 +1,7 @@
 //! What duly asks of a store. Few operations, each a batch, each atomic; no rule of a job's or a
 //! run's life. Calls block: a commit lane is a thread.
 //!
-//! - `catalog`: small things of the whole cluster. - `search`: questions of people.
+//! - `codec`: how databases write values down. - `catalog`: small things of the whole cluster. - `search`: questions of people.
 //! - `memory`: a store in memory, for the simulator and the bench.
 //! - `faulty`: a store that fails when told to, around any other.
 //! - `conformance`: the rules below as tests; every store passes all of them.
@@ -11,9 +11,11 @@
 //! `Refused`), or not known (`Unknown`). Nothing here retries.
 
 pub mod catalog;
+pub mod codec;
 pub mod conformance;
 pub mod faulty;
 pub mod memory;
+pub mod outcome;
 pub mod search;
 
 pub use faulty::FaultyStore;

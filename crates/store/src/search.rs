@@ -11,6 +11,7 @@
 //! What it does not do: count without a bound, or look into payloads.
 
 pub mod filter;
+pub mod scan;
 
 pub use filter::{CauseKind, FindJobs, FindRuns, States};
 

@@ -15,17 +15,17 @@ use model::{
 };
 
 const STEPS: u32 = 1_500;
-const SEEDS: u64 = 8;
+pub const SEEDS: u64 = 8;
 const SHARDS: [ShardId; 2] = [ShardId(3), ShardId(200)];
 const MINUTE: i64 = 60;
 /// Never a sum of the steps in which time passes, so that a clock that runs by itself does not
 /// decide whether a lease has expired.
 const TTL: Span = Span::from_secs(45 * MINUTE + 30);
 
-/// Runs `SEEDS` seeds, or the one that `DULY_SEED` names.
-pub fn random_commands(make: &dyn Fn() -> Box<dyn TestStore>) {
+/// Runs so many seeds, or the one that `DULY_SEED` names.
+pub fn random_commands(make: &dyn Fn() -> Box<dyn TestStore>, seeds: u64) {
     let given = std::env::var("DULY_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seeds = given.map_or(1..=SEEDS, |seed| seed..=seed);
+    let seeds = given.map_or(1..=seeds, |seed| seed..=seed);
     for seed in seeds {
         println!("DULY_SEED={seed}");
         let store = make();

@@ -1,11 +1,11 @@
-//! Enums as small integers. The numbers are part of the file: never change one, only add. The
+//! Enums as small integers. The numbers are part of every store: never change one, only add. The
 //! comments in `schema` repeat them for people.
 
 use model::row::{JobState, Only};
 use model::{Lane, RunState, Status};
 
-/// An enum that has a number in the file.
-pub(crate) trait Code: Copy + PartialEq + Sized + 'static {
+/// An enum that has a number in a store.
+pub trait Code: Copy + PartialEq + Sized + 'static {
     /// In the order of their numbers.
     const ALL: &'static [Self];
 

@@ -1,19 +1,19 @@
-//! Ids as bytes. Big-endian, so that SQLite's order of blobs is the model's order of ids.
+//! Ids as bytes. Big-endian, so that a database's order of blobs is the model's order of ids.
 
 use model::id::Part;
 use model::row::{BacklogId, BacklogKind};
 use model::{JobId, RunId, Text, Time};
 
 /// Larger than every id: the end of a range.
-pub(crate) const LAST: [u8; 26] = [0xff; 26];
+pub const LAST: [u8; 26] = [0xff; 26];
 /// Smaller than every id.
-pub(crate) const FIRST: [u8; 0] = [];
+pub const FIRST: [u8; 0] = [];
 
-pub(crate) fn job_bytes(id: JobId) -> [u8; 16] {
+pub fn job_bytes(id: JobId) -> [u8; 16] {
     id.to_bytes()
 }
 
-pub(crate) fn run_bytes(id: RunId) -> [u8; 24] {
+pub fn run_bytes(id: RunId) -> [u8; 24] {
     let mut bytes = [0; 24];
     bytes[..16].copy_from_slice(&id.job.to_bytes());
     bytes[16..].copy_from_slice(&id.part.bits().to_be_bytes());
@@ -21,11 +21,11 @@ pub(crate) fn run_bytes(id: RunId) -> [u8; 24] {
 }
 
 /// The largest id that a run of this job can have.
-pub(crate) fn last_of(job: JobId) -> [u8; 24] {
+pub fn last_of(job: JobId) -> [u8; 24] {
     run_bytes(RunId { job, part: Part::from_bits(u64::MAX) })
 }
 
-pub(crate) fn backlog_bytes(id: BacklogId) -> [u8; 25] {
+pub fn backlog_bytes(id: BacklogId) -> [u8; 25] {
     let (tag, value) = match id.kind {
         // With the sign turned, negative times sort before positive ones.
         BacklogKind::CatchUp { from } => (0, from.micros() as u64 ^ (1 << 63)),
@@ -38,18 +38,18 @@ pub(crate) fn backlog_bytes(id: BacklogId) -> [u8; 25] {
     bytes
 }
 
-pub(crate) fn job_id(bytes: &[u8]) -> Option<JobId> {
+pub fn job_id(bytes: &[u8]) -> Option<JobId> {
     let bits = u128::from_be_bytes(bytes.try_into().ok()?);
     Some(JobId::from_bits((bits >> 64) as u64, bits as u64))
 }
 
-pub(crate) fn run_id(bytes: &[u8]) -> Option<RunId> {
+pub fn run_id(bytes: &[u8]) -> Option<RunId> {
     let (job, part) = bytes.split_at_checked(16)?;
     let part = u64::from_be_bytes(part.try_into().ok()?);
     Some(RunId { job: job_id(job)?, part: Part::from_bits(part) })
 }
 
-pub(crate) fn backlog_id(bytes: &[u8]) -> Option<BacklogId> {
+pub fn backlog_id(bytes: &[u8]) -> Option<BacklogId> {
     let (job, rest) = bytes.split_at_checked(16)?;
     let (tag, value) = rest.split_first()?;
     let value = u64::from_be_bytes(value.try_into().ok()?);
@@ -63,11 +63,11 @@ pub(crate) fn backlog_id(bytes: &[u8]) -> Option<BacklogId> {
 
 /// A group without NULL, because NULL compares with nothing and paging compares. No group sorts
 /// before every group, also before the empty one.
-pub(crate) fn group_text(group: Option<&Text>) -> String {
+pub fn group_text(group: Option<&Text>) -> String {
     group.map_or_else(String::new, |group| format!("={group}"))
 }
 
-pub(crate) fn group_of(text: &str) -> Option<Option<Text>> {
+pub fn group_of(text: &str) -> Option<Option<Text>> {
     if text.is_empty() {
         return Some(None);
     }

@@ -1,7 +1,7 @@
 //! Round trips, old and new versions, and bytes that are no spec.
 
 use super::*;
-use store::conformance::sample;
+use crate::conformance::sample;
 
 fn round_trip(spec: &Spec) {
     let body = encode(spec).expect("every variant of today has a place");

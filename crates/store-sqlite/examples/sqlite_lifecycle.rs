@@ -2,7 +2,7 @@
 //! the claims of an earlier batch and the settles of a still earlier one, as a group-committing
 //! owner does. A lifecycle is three steps of one job, in three commits.
 //!
-//!     cargo run --release -p store-sqlite --example lifecycle -- [batch] [seconds] [folder]
+//!     cargo run --release -p store-sqlite --example sqlite_lifecycle -- [batch] [seconds] [folder]
 #![allow(clippy::expect_used)] // a bench: whatever goes wrong ends it
 
 use model::cluster::Take;

@@ -1,7 +1,7 @@
 //! How fast is the bare memory store? One thread, one shard: `rows` registered one-offs of the
 //! next 30 days, then lifecycles of three commits each (submit, claim, settle) in batches.
 //!
-//!     cargo run --release -p store --example lifecycle -- 10000 10000000
+//!     cargo run --release -p store --example memory_lifecycle -- 10000 10000000
 #![allow(clippy::expect_used)] // a bench: whatever goes wrong ends it
 
 use model::cluster::Take;

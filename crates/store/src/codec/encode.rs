@@ -2,14 +2,14 @@
 //! a library's, because files outlive libraries.
 //!
 //! A version byte, then fields: tag (1 byte), length (LEB128), bytes. Numbers are LEB128, signed
-//! ones zigzagged; text is UTF-8 and shows in `sqlite3`. A field that is absent has the value
+//! ones zigzagged; text is UTF-8 and shows to people who look. A field that is absent has the value
 //! named in `decode`. A tag that is not known is passed over, so that newer code may add fields
 //! that older code can do without; whatever it cannot do without needs a new version byte.
 //!
 //! All fields with a meaning are written, also those that have today's default: a default that
 //! changes must not change what somebody registered.
 
-use crate::error::{Fault, Res};
+use super::NotKnown;
 use model::job::{CatchUp, Overlap};
 use model::{
     Bytes, Dialect, Dst, Gap, Namespace, Policy, Repeat, ScheduleSpec, Span, Spec, Target, Text,
@@ -43,7 +43,7 @@ const CATCH_UP: u8 = 21;
 const PERMANENT: u8 = 22;
 const REQUEST_ID: u8 = 23;
 
-pub(crate) fn encode(spec: &Spec) -> Res<Vec<u8>> {
+pub fn encode(spec: &Spec) -> Result<Vec<u8>, NotKnown> {
     let mut out = Writer(Vec::with_capacity(160));
     out.0.push(VERSION);
     out.field(NAMESPACE, |out| out.number(spec.namespace.0.into()));
@@ -106,7 +106,7 @@ pub(crate) fn encode(spec: &Spec) -> Res<Vec<u8>> {
     Ok(out.0)
 }
 
-fn when(out: &mut Writer, when: &When) -> Res<()> {
+fn when(out: &mut Writer, when: &When) -> Result<(), NotKnown> {
     match when {
         When::Now => out.field(WHEN, |out| out.number(0)),
         When::At(at) => out.field(WHEN, |out| out.choice(1, at.micros())),
@@ -123,12 +123,12 @@ fn when(out: &mut Writer, when: &When) -> Res<()> {
 }
 
 /// A variant that the model has and this file's version has no place for.
-fn cannot(what: &str, value: &dyn std::fmt::Debug) -> Fault {
-    Fault::Odd(format!("a {what} that this store cannot keep: {value:?}"))
+fn cannot(what: &str, value: &dyn std::fmt::Debug) -> NotKnown {
+    NotKnown(format!("a {what} that this store cannot keep: {value:?}"))
 }
 
 /// None where the bytes are not of a version or shape that this code knows.
-pub(crate) fn decode(body: &[u8], payload: Bytes) -> Option<Spec> {
+pub fn decode(body: &[u8], payload: Bytes) -> Option<Spec> {
     let (version, rest) = body.split_first()?;
     if *version != VERSION {
         return None;

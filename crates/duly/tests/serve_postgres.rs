@@ -1,0 +1,101 @@
+//! `duly serve` on a PostgreSQL of its own: what was answered is there after kill -9, also through
+//! a database that is killed with it.
+#![allow(clippy::expect_used)]
+
+mod support;
+
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::Command;
+use support::{Hooks, Server};
+
+struct Database {
+    folder: PathBuf,
+    port: String,
+}
+
+fn postgres_sh(args: &[&str]) -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/postgres.sh");
+    let output = Command::new(script).args(args).output().expect("scripts/postgres.sh runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_string()
+}
+
+impl Database {
+    fn start() -> Database {
+        let folder = tempfile::TempDir::with_prefix("duly-postgres-").expect("a folder").keep();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("an address").port().to_string();
+        drop(listener);
+        let database = Database { folder, port };
+        database.run("start");
+        database
+    }
+
+    fn run(&self, verb: &str) -> String {
+        postgres_sh(&[verb, self.folder.to_str().expect("a plain path"), &self.port])
+    }
+
+    fn address(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // Also after a failure: no server is left behind.
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/postgres.sh");
+        let _ = Command::new(script).arg("stop").arg(&self.folder).status();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn what_was_answered_on_postgresql_is_there_after_kill_9() {
+    let database = Database::start();
+    let data = tempfile::tempdir().expect("a folder");
+    let start = || Server::start_with(data.path(), &[], &["--store", &database.address()]);
+    let hooks = Hooks::start(&[]);
+    let server = start();
+    let target = json!({"http": {"url": hooks.url()}});
+    let done = server.submit(&json!({"target": target, "queue": "first"}));
+    hooks.next();
+    server.run_is(&done["run_id"], "succeeded");
+    let later = json!({"target": target, "queue": "second", "schedule": {"delay": "1h"}});
+    let later: Vec<_> = (0..20).map(|_| server.submit(&later)).collect();
+    let cron = json!({"target": target, "queue": "third", "schedule": {"cron": "*/1 * * * * *"}, "paused": true});
+    let cron = server.submit(&cron)["id"].as_str().expect("an id").to_string();
+    server.kill();
+    database.run("crash");
+    database.run("start");
+
+    // The former life's lease runs out; then everything is there.
+    let server = start();
+    server.run_is(&done["run_id"], "succeeded");
+    for job in &later {
+        server.run_is(&job["run_id"], "scheduled");
+    }
+    assert_eq!(server.ask("POST", &format!("/v1/jobs/{cron}/resume"), "").status, 200);
+    assert_eq!(hooks.next().header("x-job-id"), cron);
+    server.stop();
+}
+
+#[test]
+fn a_database_that_is_not_there_is_refused_in_words() {
+    let data = tempfile::tempdir().expect("a folder");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
+    for (store, said) in [
+        (format!("postgres://u:hidden@127.0.0.1:{port}/d"), "does not answer"),
+        ("mysql://u:hidden@127.0.0.1/d".to_string(), "sqlite, memory or postgres://"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_duly"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--store", &store, "--data"])
+            .arg(data.path())
+            .output()
+            .expect("it runs");
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && words.contains(said), "{words}");
+    }
+}

@@ -1,0 +1,200 @@
+//! Who is alive, and which shard belongs to whom. Rows are locked in the order of their keys,
+//! shards before nodes, so that two who take at once never wait for each other.
+
+use crate::cols::Cols;
+use crate::conn::{Conn, Param};
+use crate::error::Res;
+use model::Time;
+use model::cluster::{Cluster, Give, NodeLease, Renew, ShardRow, Take, Taken};
+use model::id::{Epoch, NodeId, ShardId};
+use std::collections::{BTreeMap, BTreeSet};
+use tokio_postgres::types::Type;
+
+pub(crate) fn incarnation(conn: &mut Conn) -> Res<u64> {
+    let rows = conn.query("SELECT one, incarnation FROM duly.meta", &[])?;
+    rows.first().map_or(Ok(0), |row| Cols::from(row, "meta", 1).bits())
+}
+
+pub(crate) fn set_incarnation(conn: &mut Conn, incarnation: u64) -> Res<()> {
+    let sql = "UPDATE duly.meta SET incarnation = $1";
+    conn.query(sql, &[(&(incarnation as i64), Type::INT8)]).map(drop)
+}
+
+/// In a transaction.
+pub(crate) fn renew(conn: &mut Conn, renew: Renew) -> Res<Cluster> {
+    let params: [Param<'_>; 3] = [
+        (&i64::from(renew.node.node), Type::INT8),
+        (&(renew.node.boot as i64), Type::INT8),
+        (&renew.ttl.micros(), Type::INT8),
+    ];
+    let rows = conn.query("SELECT duly.renew($1, $2, $3)", &params)?;
+    let now = rows.first().map_or(Ok(Time::MIN), |row| Cols::from(row, "nodes", 0).time())?;
+    let rows = conn.query("SELECT node, boot, expires FROM duly.nodes", &[])?;
+    let nodes = rows.iter().map(|row| {
+        let mut cols = Cols::from(row, "nodes", 0);
+        let node = NodeId { node: cols.num()?, boot: cols.bits()? };
+        Ok(NodeLease { node, expires: cols.time()? })
+    });
+    let nodes = nodes.collect::<Res<_>>()?;
+    let rows = conn.query(
+        "SELECT s.shard, s.epoch, s.owner_node, s.owner_boot, s.incarnation,
+           (SELECT max(c.seq) FROM duly.commits AS c WHERE c.shard = s.shard)
+         FROM duly.shards AS s ORDER BY s.shard",
+        &[],
+    )?;
+    let shards = rows.iter().map(|row| {
+        let held = read(row)?;
+        let seq = Cols::from(row, "shards", 5).bits()?;
+        Ok(ShardRow { shard: held.shard, owner: held.owner, epoch: held.epoch, seq })
+    });
+    let shards = shards.collect::<Res<_>>()?;
+    Ok(Cluster { now, incarnation: incarnation(conn)?, nodes, shards })
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    shard: ShardId,
+    owner: Option<NodeId>,
+    epoch: Epoch,
+    incarnation: u64,
+}
+
+fn read(row: &tokio_postgres::Row) -> Res<Held> {
+    let mut cols = Cols::from(row, "shards", 0);
+    let (shard, epoch) = (ShardId(cols.num()?), Epoch(cols.num()?));
+    let owner = match (cols.opt_int()?, cols.opt_int()?) {
+        (Some(node), Some(boot)) => {
+            let node = u32::try_from(node).map_err(|_| cols.odd_before(1))?;
+            Some(NodeId { node, boot: boot as u64 })
+        }
+        _ => None,
+    };
+    Ok(Held { shard, owner, epoch, incarnation: cols.bits()? })
+}
+
+/// The rows of these shards, held until the transaction ends: commits of them wait.
+fn hold(conn: &mut Conn, shards: impl Iterator<Item = ShardId>) -> Res<BTreeMap<ShardId, Held>> {
+    const SQL: &str = "SELECT shard, epoch, owner_node, owner_boot, incarnation
+        FROM duly.shards WHERE shard = ANY ($1) ORDER BY shard FOR NO KEY UPDATE";
+    let shards: Vec<i64> = shards.map(|shard| shard.0.into()).collect();
+    let rows = conn.query(SQL, &[(&shards, Type::INT8_ARRAY)])?;
+    rows.iter().map(|row| read(row).map(|held| (held.shard, held))).collect()
+}
+
+/// When their leases end, held until the transaction ends: a renewal waits, and cannot come between
+/// the look and the taking.
+fn leases(conn: &mut Conn, held: &BTreeMap<ShardId, Held>) -> Res<BTreeMap<NodeId, Time>> {
+    const SQL: &str = "SELECT n.node, n.boot, n.expires FROM duly.nodes AS n
+        JOIN unnest($1, $2) AS x(node, boot) ON n.node = x.node AND n.boot = x.boot
+        ORDER BY n.node, n.boot FOR SHARE OF n";
+    let owners: BTreeSet<NodeId> = held.values().filter_map(|held| held.owner).collect();
+    let nodes: Vec<i64> = owners.iter().map(|owner| owner.node.into()).collect();
+    let boots: Vec<i64> = owners.iter().map(|owner| owner.boot as i64).collect();
+    let rows = conn.query(SQL, &[(&nodes, Type::INT8_ARRAY), (&boots, Type::INT8_ARRAY)])?;
+    rows.iter()
+        .map(|row| {
+            let mut cols = Cols::from(row, "nodes", 0);
+            Ok((NodeId { node: cols.num()?, boot: cols.bits()? }, cols.time()?))
+        })
+        .collect()
+}
+
+/// The last commit of each shard: its number and floor, with the clock.
+fn last(conn: &mut Conn, held: &BTreeMap<ShardId, Held>) -> Res<BTreeMap<ShardId, (u64, Time)>> {
+    const SQL: &str = "SELECT x.shard, l.seq, l.floor FROM unnest($1) AS x(shard)
+        CROSS JOIN LATERAL (SELECT c.seq, c.floor FROM duly.commits AS c
+          WHERE c.shard = x.shard ORDER BY c.seq DESC LIMIT 1) AS l";
+    let shards: Vec<i64> = held.keys().map(|shard| shard.0.into()).collect();
+    let rows = conn.query(SQL, &[(&shards, Type::INT8_ARRAY)])?;
+    rows.iter()
+        .map(|row| {
+            let mut cols = Cols::from(row, "commits", 0);
+            Ok((ShardId(cols.num()?), (cols.bits()?, cols.time()?)))
+        })
+        .collect()
+}
+
+fn own(conn: &mut Conn, held: &[Held]) -> Res<()> {
+    const SQL: &str = "UPDATE duly.shards AS s SET owner_node = x.node, owner_boot = x.boot,
+          epoch = x.epoch, incarnation = x.incarnation
+        FROM unnest($1, $2, $3, $4, $5) AS x(shard, node, boot, epoch, incarnation)
+        WHERE s.shard = x.shard";
+    let of = |value: fn(&Held) -> Option<i64>| held.iter().map(value).collect::<Vec<_>>();
+    let columns = [
+        of(|held| Some(held.shard.0.into())),
+        of(|held| held.owner.map(|owner| owner.node.into())),
+        of(|held| held.owner.map(|owner| owner.boot as i64)),
+        of(|held| Some(held.epoch.0.into())),
+        of(|held| Some(held.incarnation as i64)),
+    ];
+    let params: Vec<Param<'_>> =
+        columns.iter().map(|column| (column as _, Type::INT8_ARRAY)).collect();
+    conn.query(SQL, &params).map(drop)
+}
+
+/// In a transaction. One take after the other, each on what those before it left.
+pub(crate) fn take(conn: &mut Conn, takes: &[Take]) -> Res<Vec<Option<Taken>>> {
+    let mut held = hold(conn, takes.iter().map(|take| take.shard))?;
+    let leases = leases(conn, &held)?;
+    let last = last(conn, &held)?;
+    let current = incarnation(conn)?;
+    // After the locks: waiting for them took time.
+    let rows = conn.query("SELECT duly.clock()", &[])?;
+    let now = rows.first().map_or(Ok(Time::MIN), |row| Cols::from(row, "the clock", 0).time())?;
+    let mut changed = BTreeSet::new();
+    let answers = takes.iter().map(|take| {
+        let shard = held.get_mut(&take.shard)?;
+        let free = shard.owner.is_none_or(|owner| {
+            owner == take.node || leases.get(&owner).is_none_or(|expires| *expires <= now)
+        });
+        // Each incarnation has a range of its own, so that two losses in a row cannot meet.
+        let jump =
+            current.saturating_sub(shard.incarnation).saturating_mul(Epoch::INCARNATION.into());
+        let jump = u32::try_from(jump).unwrap_or(u32::MAX);
+        let by = if take.by == 0 { 0 } else { take.by.max(jump) };
+        let epoch = step(take.epoch, by)?;
+        if !free || shard.epoch != take.epoch {
+            return None;
+        }
+        (shard.owner, shard.epoch, shard.incarnation) = (Some(take.node), epoch, current);
+        changed.insert(take.shard);
+        let (seq, floor) = last.get(&take.shard).copied().unwrap_or((0, Time::MIN));
+        Some(Taken { shard: take.shard, epoch, seq, floor })
+    });
+    let answers = answers.collect();
+    let changed: Vec<Held> = changed.iter().filter_map(|shard| held.get(shard)).copied().collect();
+    if !changed.is_empty() {
+        own(conn, &changed)?;
+    }
+    Ok(answers)
+}
+
+/// In a transaction.
+pub(crate) fn give(conn: &mut Conn, gives: &[Give]) -> Res<Vec<bool>> {
+    let mut held = hold(conn, gives.iter().map(|give| give.shard))?;
+    let mut changed = BTreeSet::new();
+    let answers = gives.iter().map(|give| {
+        let Some(shard) = held.get_mut(&give.shard) else { return false };
+        let (true, Some(epoch)) =
+            (shard.owner == Some(give.node) && shard.epoch == give.epoch, step(give.epoch, 1))
+        else {
+            return false;
+        };
+        (shard.owner, shard.epoch) = (Some(give.to), epoch);
+        changed.insert(give.shard);
+        true
+    });
+    let answers = answers.collect();
+    let changed: Vec<Held> = changed.iter().filter_map(|shard| held.get(shard)).copied().collect();
+    if !changed.is_empty() {
+        own(conn, &changed)?;
+    }
+    Ok(answers)
+}
+
+/// The next epoch. None where it would not grow (it would fence nobody) or would make tokens that
+/// do not fit into a JSON integer.
+fn step(epoch: Epoch, by: u32) -> Option<Epoch> {
+    let next = epoch.0.checked_add(by).map(Epoch)?;
+    (by > 0 && next <= Epoch::MAX).then_some(next)
+}

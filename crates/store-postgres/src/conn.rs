@@ -1,0 +1,147 @@
+//! One connection, driven by the call that uses it: nothing runs between calls, so this crate has
+//! no task and no thread of its own. Statements are unnamed and typed, one round trip each, and
+//! nothing of the session is used: a pooler in transaction mode may change it after each.
+
+use crate::address::{Address, words};
+use crate::error::{Fault, Res};
+use crate::limits::CONNECT_WAIT;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
+
+pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// Times out at `wait` per statement.
+pub(crate) struct Conn {
+    /// None only while it is dropped.
+    runtime: Option<Runtime>,
+    client: Client,
+    driver: Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
+    ended: bool,
+    pub wait: Duration,
+}
+
+impl Drop for Conn {
+    /// A runtime that is dropped inside another one would wait, which is not allowed there.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A caller may stand in a runtime of its own.
+fn block<T>(runtime: &Runtime, work: impl Future<Output = T>) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    let inside = Handle::try_current()
+        .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if inside {
+        tokio::task::block_in_place(|| runtime.block_on(work))
+    } else {
+        runtime.block_on(work)
+    }
+}
+
+impl Conn {
+    pub fn open(address: &Address, wait: Duration) -> Res<Conn> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Fault::Away(error.to_string()))?;
+        let opened =
+            block(&runtime, async { tokio::time::timeout(CONNECT_WAIT, address.connect()).await });
+        let (client, driver) = match opened {
+            Err(_) => return Err(Fault::Away("not in time".into())),
+            Ok(Err(error)) => return Err(Fault::Away(words(&error))),
+            Ok(Ok(opened)) => opened,
+        };
+        Ok(Conn { runtime: Some(runtime), client, driver: driver.into(), ended: false, wait })
+    }
+
+    /// Has the server hung up since the last call? What it said meanwhile is read.
+    pub fn is_alive(&mut self) -> bool {
+        let Some(runtime) = &self.runtime else { return false };
+        let (driver, ended) = (&mut self.driver, &mut self.ended);
+        block(runtime, async {
+            // The first look sends the runtime to the socket, the second reads.
+            for _ in 0..2 {
+                if *ended {
+                    return;
+                }
+                tokio::select! {
+                    biased;
+                    _ = driver.as_mut() => *ended = true,
+                    () = tokio::task::yield_now() => {}
+                }
+            }
+        });
+        !self.ended
+    }
+
+    fn drive<T>(
+        runtime: &Runtime,
+        driver: &mut Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
+        ended: &mut bool,
+        wait: Duration,
+        work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Res<T> {
+        block(runtime, async {
+            let work = tokio::time::timeout(wait, work);
+            tokio::pin!(work);
+            loop {
+                tokio::select! {
+                    biased;
+                    // When the connection ends, the answer says so, or has arrived before.
+                    _ = driver.as_mut(), if !*ended => *ended = true,
+                    answer = &mut work => return match answer {
+                        Ok(answer) => answer.map_err(Fault::Sql),
+                        Err(_) => Err(Fault::Silent),
+                    },
+                }
+            }
+        })
+    }
+
+    /// A statement with parameters.
+    pub fn query(&mut self, sql: &str, params: &[Param<'_>]) -> Res<Vec<Row>> {
+        let Some(runtime) = &self.runtime else { return Err(Fault::Silent) };
+        let params: Vec<(&(dyn ToSql + Sync), Type)> = params.to_vec();
+        let work = self.client.query_typed(sql, &params);
+        Conn::drive(runtime, &mut self.driver, &mut self.ended, self.wait, work)
+    }
+
+    /// Statements without parameters and without answers.
+    pub fn run(&mut self, sql: &str) -> Res<()> {
+        let Some(runtime) = &self.runtime else { return Err(Fault::Silent) };
+        let work = self.client.batch_execute(sql);
+        Conn::drive(runtime, &mut self.driver, &mut self.ended, self.wait, work)
+    }
+
+    /// All of it or nothing. A connection whose work failed is not used again until the
+    /// transaction has ended.
+    pub fn transaction<T>(
+        &mut self,
+        begin: &str,
+        work: impl FnOnce(&mut Conn) -> Res<T>,
+    ) -> Res<T> {
+        self.run(begin)?;
+        match work(self) {
+            Ok(value) => {
+                self.run("COMMIT")?;
+                Ok(value)
+            }
+            Err(fault) => {
+                if fault.keeps_connection() {
+                    self.run("ROLLBACK")?;
+                }
+                Err(fault)
+            }
+        }
+    }
+}
+
+pub(crate) const WRITE: &str = "BEGIN";
+/// One consistent picture for several statements.
+pub(crate) const LOOK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";

@@ -1,0 +1,257 @@
+//! The store of a cluster: the schema `duly` in a PostgreSQL database.
+//!
+//! - **A commit call is one statement** (`commit`), fenced, for all its shards. Statements are
+//!   unnamed and typed, and nothing of a session is used, so a pooler in transaction mode may stand
+//!   between.
+//! - **A person can read it**: tables and columns carry comments, enums are small integers listed
+//!   there, payloads lie in a column of their own.
+//! - **Time** is the database's.
+//!
+//! **Failure**: `error` has the table of what PostgreSQL says and what callers are told. A
+//! connection that broke is made anew by the next call, with backoff while the server is away.
+//!
+//! What it does not do: retry, spawn threads or tasks (a connection is driven by the call that uses
+//! it), use a replica, or check that a row belongs to the shard that commits it; ids carry their
+//! shard and the core routes by them. History is one table; a table per day is to come.
+
+mod address;
+mod batch;
+mod catalog;
+mod claims;
+mod cluster;
+mod cols;
+mod commit;
+mod conn;
+mod counts;
+mod durability;
+mod error;
+mod functions;
+mod history;
+mod jobs;
+mod keys;
+mod limits;
+mod net;
+mod pool;
+mod put;
+mod read;
+mod runs;
+mod schema;
+mod search;
+mod table;
+mod wheel;
+
+pub use durability::Durability;
+pub use error::OpenError;
+
+use address::Address;
+use conn::{Conn, LOOK, WRITE};
+use error::{Fault, Res};
+use limits::{MIGRATE_WAIT, READERS, RENEWERS, SEARCHERS, WRITERS};
+use model::cluster::{Cluster, Give, Renew, Take, Taken};
+use model::id::ShardId;
+use model::read::{Page, Read};
+use model::row::{Commit, HistoryRow};
+use model::{JobId, Namespace, RunId, Span, Spec};
+use pool::Pool;
+use search::People;
+use std::sync::{Arc, Mutex, PoisonError};
+use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
+use store::search::{
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
+};
+use store::{Committed, Store, StoreError};
+use tokio_postgres::types::Type;
+
+pub struct PostgresStore {
+    writers: Pool,
+    readers: Pool,
+    /// Lists for people: their questions hold up nobody else.
+    searchers: Pool,
+    /// A node's lease is renewed whatever the others wait for.
+    renewers: Pool,
+    durability: Durability,
+    /// The words for the last fault, for whoever writes the log.
+    fault: Mutex<Option<String>>,
+}
+
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("durability", &self.durability)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// `address` is what PostgreSQL's own tools take: `postgres://user:password@host:5432/database`.
+    /// Makes the schema if there is none.
+    pub fn open(address: &str) -> Result<PostgresStore, OpenError> {
+        let address = Address::parse(address)?;
+        let mut conn = Conn::open(&address, MIGRATE_WAIT)?;
+        let durability = durability::look(&mut conn)?;
+        schema::migrate(&mut conn)?;
+        Ok(PostgresStore {
+            writers: Pool::new(&address, WRITERS),
+            readers: Pool::new(&address, READERS),
+            searchers: Pool::new(&address, SEARCHERS),
+            renewers: Pool::new(&address, RENEWERS),
+            durability,
+            fault: Mutex::new(None),
+        })
+    }
+
+    /// What the server promised when it was opened.
+    pub fn durability(&self) -> &Durability {
+        &self.durability
+    }
+
+    /// What the last failed call failed of, in words.
+    pub fn last_fault(&self) -> Option<String> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn incarnation(&self) -> Result<u64, StoreError> {
+        self.judge(self.readers.with(cluster::incarnation))
+    }
+
+    /// For `--takeover`: this database is a restored copy, and epochs may have been given out that
+    /// it has not seen. Every later take jumps over them.
+    pub fn set_incarnation(&self, incarnation: u64) -> Result<(), StoreError> {
+        self.judge(self.writers.with(|conn| cluster::set_incarnation(conn, incarnation)))
+    }
+
+    /// Moves the store's clock, for every node that uses the database. Only tests do.
+    pub fn move_clock(&self, span: Span) -> Result<(), StoreError> {
+        let sql = "UPDATE duly.meta SET clock_offset = clock_offset + $1";
+        let micros = span.micros();
+        self.judge(self.writers.with(|conn| conn.query(sql, &[(&micros, Type::INT8)]).map(drop)))
+    }
+
+    fn judge<T>(&self, result: Res<T>) -> Result<T, StoreError> {
+        result.map_err(|fault| {
+            let verdict = fault.verdict();
+            *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault.to_string());
+            verdict
+        })
+    }
+
+    /// One durable transaction, or nothing.
+    fn writing<T>(&self, work: impl FnOnce(&mut Conn) -> Res<T>) -> Result<T, StoreError> {
+        self.judge(self.writers.with(|conn| conn.transaction(WRITE, work)))
+    }
+
+    /// One consistent picture, and the latest.
+    fn reading<T>(&self, work: impl FnOnce(&mut Conn) -> Res<T>) -> Result<T, StoreError> {
+        self.judge(self.readers.with(|conn| conn.transaction(LOOK, work)))
+    }
+
+    /// As `reading`, for people.
+    fn searching<T>(&self, work: impl FnOnce(&mut Conn) -> Res<T>) -> Result<T, StoreError> {
+        self.judge(self.searchers.with(|conn| conn.transaction(LOOK, work)))
+    }
+}
+
+impl Store for PostgresStore {
+    fn commit(&self, commits: &[Commit]) -> Result<Committed, StoreError> {
+        self.judge(self.writers.with(|conn| commit::apply(conn, commits)))
+    }
+
+    fn read(&self, reads: &[(ShardId, Read)]) -> Result<Vec<Page>, StoreError> {
+        if read::is_one_statement(reads) {
+            return self.judge(self.readers.with(|conn| read::pages(conn, reads)));
+        }
+        self.reading(|conn| read::pages(conn, reads))
+    }
+
+    fn specs(&self, runs: &[(RunId, u32)]) -> Result<Vec<Option<Arc<Spec>>>, StoreError> {
+        self.reading(|conn| read::specs(conn, runs))
+    }
+
+    fn renew(&self, renew: Renew) -> Result<Cluster, StoreError> {
+        self.judge(
+            self.renewers.with(|conn| conn.transaction(WRITE, |conn| cluster::renew(conn, renew))),
+        )
+    }
+
+    fn take(&self, takes: &[Take]) -> Result<Vec<Option<Taken>>, StoreError> {
+        self.writing(|conn| cluster::take(conn, takes))
+    }
+
+    fn give(&self, gives: &[Give]) -> Result<Vec<bool>, StoreError> {
+        self.writing(|conn| cluster::give(conn, gives))
+    }
+
+    fn rotate(&self) -> Result<(), StoreError> {
+        let emptied =
+            self.writers.with(|conn| conn.query("SELECT duly.empty_keys()", &[]).map(drop));
+        match emptied {
+            // Somebody reads the table: there is a whole day for another try.
+            Err(Fault::Sql(error)) if error.code().is_some_and(|code| code.code() == "55P03") => {
+                Ok(())
+            }
+            emptied => self.judge(emptied),
+        }
+    }
+}
+
+impl store::conformance::TestStore for PostgresStore {
+    fn advance(&self, span: Span) {
+        // A clock that does not move fails the test that moved it.
+        let _ = self.move_clock(span);
+    }
+}
+
+impl Catalog for PostgresStore {
+    fn entries(&self, places: &[Place]) -> Result<Vec<Option<Entry>>, StoreError> {
+        self.judge(self.readers.with(|conn| catalog::get(conn, places)))
+    }
+
+    fn list_entries(&self, list: &List) -> Result<Vec<Entry>, StoreError> {
+        self.judge(self.searchers.with(|conn| catalog::list(conn, list)))
+    }
+
+    fn change_entries(&self, changes: &[EntryChange]) -> Result<Changed, StoreError> {
+        self.writing(|conn| catalog::change(conn, changes))
+    }
+}
+
+impl Search for PostgresStore {
+    fn find_jobs(&self, find: &FindJobs) -> Result<Found<JobFound>, StoreError> {
+        self.searching(|conn| scan::jobs(&People::new(conn), find))
+    }
+
+    fn find_runs(&self, find: &FindRuns) -> Result<Found<RunFound>, StoreError> {
+        self.searching(|conn| scan::runs(&People::new(conn), find))
+    }
+
+    fn attempts(&self, run: RunId, limit: usize) -> Result<Vec<HistoryRow>, StoreError> {
+        self.judge(self.searchers.with(|conn| history::of_run(conn, run, limit)))
+    }
+
+    fn verdicts(
+        &self,
+        job: JobId,
+        from: model::Time,
+        until: model::Time,
+        limit: usize,
+    ) -> Result<Vec<HistoryRow>, StoreError> {
+        self.searching(|conn| history::verdicts(conn, job, (from, until), limit))
+    }
+
+    fn queue_counts(
+        &self,
+        namespace: Namespace,
+        queue: &str,
+        soon: Span,
+    ) -> Result<QueueCounts, StoreError> {
+        self.judge(self.searchers.with(|conn| counts::queue(conn, namespace, queue, soon)))
+    }
+
+    fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.writing(|conn| counts::prune(conn, prune))
+    }
+
+    fn used_bytes(&self) -> Result<u64, StoreError> {
+        self.judge(self.searchers.with(counts::used_bytes))
+    }
+}

@@ -1,0 +1,43 @@
+//! Every bound of this crate, with its reason.
+
+use model::Span;
+use std::time::Duration;
+
+/// Connections that write: as many commit lanes as a node has, so that none waits for another.
+pub(crate) const WRITERS: usize = 4;
+/// Connections that read for the core.
+pub(crate) const READERS: usize = 2;
+/// A connection for people's lists, one for leases of nodes: neither waits for the core.
+pub(crate) const SEARCHERS: usize = 1;
+pub(crate) const RENEWERS: usize = 1;
+
+/// A server that does not take a connection in this time is away.
+pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// A statement that is not answered in this time is not waited for: its fate is unknown. Longer
+/// than `LOCK_WAIT`, so that the server's own refusal, which is certain, comes first.
+pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(15);
+/// What the functions wait for a row that another transaction holds, in milliseconds.
+pub(crate) const LOCK_WAIT_MS: u32 = 5_000;
+/// Tables of a new version are made while nobody else does; a crowd of nodes that starts waits.
+pub(crate) const MIGRATE_WAIT: Duration = Duration::from_secs(60);
+/// Emptying a table of old keys waits this long for readers and is left for later then, because
+/// commits wait behind it. In milliseconds.
+pub(crate) const EMPTY_WAIT_MS: u32 = 50;
+
+/// Before the n-th attempt in a row to connect: doubling from the first to the last.
+pub(crate) const BACKOFF_FIRST: Duration = Duration::from_millis(10);
+pub(crate) const BACKOFF_LAST: Duration = Duration::from_millis(1_000);
+
+/// A lease row that expired so long ago is dropped at the next renewal: every restart is a new
+/// node, so without a bound the rows of former lives would pile up. Absent and expired are the
+/// same to a taker.
+pub(crate) const LEASE_KEPT: Span = Span::from_secs(3_600);
+/// Rows of `commits` that a shard keeps; the last one is what counts, the others are for people.
+pub(crate) const COMMITS_KEPT: u64 = 1_024;
+
+/// A page of the wheel looks at no more than so many rows for each that it may return. An hour's
+/// bucket may hold a million rows of which few are due soon.
+pub(crate) const EXAMINED_PER_ROW: usize = 16;
+
+/// The oldest PostgreSQL that this is tested with.
+pub(crate) const VERSION_MIN: i32 = 150_000;

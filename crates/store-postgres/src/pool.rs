@@ -1,0 +1,76 @@
+//! Connections of one purpose. A call takes one that is free, or waits for the next in turn; one
+//! that broke is made anew by the call that finds it broken, with a backoff that grows while the
+//! server is away.
+
+use crate::address::Address;
+use crate::conn::Conn;
+use crate::error::Res;
+use crate::limits::{ANSWER_WAIT, BACKOFF_FIRST, BACKOFF_LAST};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+pub(crate) struct Pool {
+    address: Address,
+    slots: Vec<Mutex<Option<Conn>>>,
+    turn: AtomicUsize,
+    /// Attempts to connect that failed in a row.
+    failures: AtomicU32,
+}
+
+impl Pool {
+    pub fn new(address: &Address, size: usize) -> Pool {
+        Pool {
+            address: address.clone(),
+            slots: (0..size.max(1)).map(|_| Mutex::new(None)).collect(),
+            turn: AtomicUsize::new(0),
+            failures: AtomicU32::new(0),
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Conn>> {
+        for slot in &self.slots {
+            match slot.try_lock() {
+                Ok(slot) => return slot,
+                Err(TryLockError::Poisoned(slot)) => return slot.into_inner(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        let next = self.turn.fetch_add(1, Ordering::Relaxed) % self.slots.len();
+        self.slots[next].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn with<T>(&self, work: impl FnOnce(&mut Conn) -> Res<T>) -> Res<T> {
+        let mut slot = self.slot();
+        // Out of the slot while it is used: a thread that panics leaves no open transaction there.
+        let mut conn = match slot.take() {
+            Some(conn) => conn,
+            None => self.connect()?,
+        };
+        if !conn.is_alive() {
+            conn = self.connect()?;
+        }
+        let result = work(&mut conn);
+        if result.as_ref().err().is_none_or(|fault| fault.keeps_connection()) {
+            *slot = Some(conn);
+        }
+        result
+    }
+
+    fn connect(&self) -> Res<Conn> {
+        let failures = self.failures.load(Ordering::Relaxed);
+        if failures > 0 {
+            let doubled = BACKOFF_FIRST.saturating_mul(1 << failures.min(16));
+            std::thread::sleep(doubled.min(BACKOFF_LAST));
+        }
+        match Conn::open(&self.address, ANSWER_WAIT) {
+            Ok(conn) => {
+                self.failures.store(0, Ordering::Relaxed);
+                Ok(conn)
+            }
+            Err(fault) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                Err(fault)
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Reads: which table answers what. All reads of a call see one state of the database.
+
+use crate::batch::Arrays;
+use crate::cols::Cols;
+use crate::conn::Conn;
+use crate::error::Res;
+use crate::put::place;
+use crate::table::Table;
+use crate::{claims, history, jobs, keys, runs, wheel};
+use model::id::ShardId;
+use model::read::{Page, Read};
+use model::row::{Key, Row};
+use model::{RunId, Spec};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::codec::ids::job_bytes;
+use tokio_postgres::types::Type;
+
+pub(crate) fn pages(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<Page>> {
+    reads.iter().map(|(shard, read)| page(conn, *shard, read)).collect()
+}
+
+/// Are these answered by one statement, which sees one state by itself?
+pub(crate) fn is_one_statement(reads: &[(ShardId, Read)]) -> bool {
+    let [(_, read)] = reads else { return reads.is_empty() };
+    match read {
+        Read::Rows(keys) => keys.windows(2).all(|two| from(&two[0]) == from(&two[1])),
+        Read::Due { .. } | Read::Outcomes { .. } | Read::Spec { .. } => false,
+        Read::Flow { .. }
+        | Read::Flows { .. }
+        | Read::Leases { .. }
+        | Read::Holds
+        | Read::RunsOf { .. } => true,
+    }
+}
+
+fn page(conn: &mut Conn, shard: ShardId, read: &Read) -> Res<Page> {
+    Ok(match read {
+        Read::Rows(keys) => Page::Rows(rows(conn, shard, keys)?),
+        Read::Due { from, before, after, limit } => {
+            wheel::page(conn, shard, *from..*before, *after, *limit)?
+        }
+        Read::Flow { flow, after, limit } => {
+            Page::Runs(runs::of_flow(conn, shard, flow, *after, *limit)?)
+        }
+        Read::Flows { after, limit } => {
+            Page::Flows(runs::flows(conn, shard, after.as_ref(), *limit)?)
+        }
+        Read::Leases { after, limit } => Page::Leases(claims::leases(conn, shard, *after, *limit)?),
+        Read::Holds => Page::Holds(claims::holds(conn, shard)?),
+        Read::RunsOf { job, after, limit } => {
+            Page::Runs(runs::of_job(conn, shard, *job, *after, *limit)?)
+        }
+        Read::Spec { run, version } => {
+            Page::Spec(specs(conn, &[(*run, *version)])?.into_iter().next().flatten())
+        }
+        Read::Outcomes { job, after, until, limit } => {
+            Page::Outcomes(history::outcomes(conn, shard, *job, (*after, *until), *limit)?)
+        }
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum From {
+    Runs,
+    Leases,
+    Jobs,
+    Specs,
+    Backlogs,
+    Keys,
+    Checkpoints,
+    Holds,
+    History,
+}
+
+fn from(key: &Key) -> From {
+    match key {
+        Key::Run(_) => From::Runs,
+        Key::Lease(_) => From::Leases,
+        Key::Job(_) => From::Jobs,
+        Key::Spec(..) => From::Specs,
+        Key::Backlog(_) => From::Backlogs,
+        Key::Idempotency(_) => From::Keys,
+        Key::Checkpoint(_) => From::Checkpoints,
+        Key::Hold(_) => From::Holds,
+        Key::History(..) => From::History,
+    }
+}
+
+/// One statement per table, however many keys.
+pub(crate) fn rows(conn: &mut Conn, shard: ShardId, keys: &[Key]) -> Res<Vec<Option<Row>>> {
+    let mut wanted: BTreeMap<From, (Arrays, Vec<usize>)> = BTreeMap::new();
+    for (at, key) in keys.iter().enumerate() {
+        let (arrays, places) = wanted.entry(from(key)).or_default();
+        arrays.push(place(shard, key));
+        places.push(at);
+    }
+    let mut found: Vec<Option<Row>> = vec![None; keys.len()];
+    for (from, (arrays, places)) in wanted {
+        for (n, row) in of_table(conn, from, &arrays)? {
+            let place = places.get(n.saturating_sub(1)).and_then(|at| found.get_mut(*at));
+            if let Some(slot) = place {
+                *slot = Some(row);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn of_table(conn: &mut Conn, from: From, keys: &Arrays) -> Res<Vec<(usize, Row)>> {
+    let table: &Table = match from {
+        From::Keys => return keys::get(conn, keys),
+        From::Runs => &runs::RUNS,
+        From::Leases => &claims::LEASES,
+        From::Jobs => &jobs::JOBS,
+        From::Specs => &jobs::SPECS,
+        From::Backlogs => &jobs::BACKLOGS,
+        From::Checkpoints => &claims::CHECKPOINTS,
+        From::Holds => &claims::HOLDS,
+        From::History => &history::HISTORY,
+    };
+    let rows = conn.query(&table.select(), &keys.params())?;
+    rows.iter()
+        .map(|row| {
+            let n = Cols::from(row, table.name, 0).num()?;
+            let row = match from {
+                From::Runs | From::Keys => Row::Run(runs::read(row, 1)?),
+                From::Leases => Row::Lease(claims::read_lease(row, 1)?),
+                From::Jobs => Row::Job(jobs::read_job(row, 1)?),
+                From::Specs => Row::Spec(runs::spec(&mut Cols::from(row, "specs", 6))?),
+                From::Backlogs => Row::Backlog(jobs::read_backlog(row, 1)?),
+                From::Checkpoints => Row::Checkpoint(claims::read_checkpoint(row, 1)?),
+                From::Holds => Row::Hold(claims::read_hold(row, 1)?.1),
+                From::History => Row::History(Box::new(history::read(row, 1)?)),
+            };
+            Ok((n, row))
+        })
+        .collect()
+}
+
+const SPECS: &str = "SELECT x.n, s.shard, s.job, s.version, s.body, s.payload
+     FROM unnest($1, $2, $3) WITH ORDINALITY AS x(shard, job, version, n)
+     JOIN duly.specs AS s ON s.shard = x.shard AND s.job = x.job AND s.version = x.version";
+
+/// A run's own body, or its job's spec of that version.
+pub(crate) fn specs(conn: &mut Conn, runs: &[(RunId, u32)]) -> Res<Vec<Option<Arc<Spec>>>> {
+    let ids: Vec<RunId> = runs.iter().map(|(run, _)| *run).collect();
+    let mut found = runs::bodies(conn, &ids)?;
+    let missing: Vec<usize> = (0..runs.len()).filter(|at| found[*at].is_none()).collect();
+    if missing.is_empty() {
+        return Ok(found);
+    }
+    let shards: Vec<i64> = missing.iter().map(|at| runs[*at].0.job.shard().0.into()).collect();
+    let jobs: Vec<Vec<u8>> = missing.iter().map(|at| job_bytes(runs[*at].0.job).to_vec()).collect();
+    let versions: Vec<i64> = missing.iter().map(|at| runs[*at].1.into()).collect();
+    let params: [crate::conn::Param<'_>; 3] =
+        [(&shards, Type::INT8_ARRAY), (&jobs, Type::BYTEA_ARRAY), (&versions, Type::INT8_ARRAY)];
+    for row in conn.query(SPECS, &params)? {
+        let mut cols = Cols::from(&row, "specs", 0);
+        let n: usize = cols.num()?;
+        cols.skip(3);
+        if let Some(at) = missing.get(n.saturating_sub(1)) {
+            found[*at] = Some(runs::spec(&mut cols)?);
+        }
+    }
+    Ok(found)
+}

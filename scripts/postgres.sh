@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# A PostgreSQL of its own for tests: its own data directory, port and socket, nothing of the system's.
+#
+#   scripts/postgres.sh start DIR PORT           makes DIR and a server in it; prints its address
+#   scripts/postgres.sh pooler DIR PORT          a PgBouncer in transaction mode before that server
+#   scripts/postgres.sh stop DIR                 stops what runs in DIR, the data stays
+#   scripts/postgres.sh crash DIR                stops the server as a power cut would (kill -9)
+#
+# fsync is on: what is tested is what runs. Anybody on this machine may connect (trust), and nobody
+# from elsewhere can: it listens on loopback. PostgreSQL does not run as root, so root becomes
+# `postgres` here.
+set -euo pipefail
+
+fail() { printf 'postgres.sh: %s\n' "$*" >&2; exit 1; }
+need() { fail "$1 is missing; install it with: apt-get install -y $2"; }
+
+[ $# -ge 2 ] || fail "usage: scripts/postgres.sh start|pooler|stop|crash DIR [PORT]"
+verb=$1 dir=$2 port=${3:-}
+
+bin=""
+for place in /usr/lib/postgresql/*/bin; do
+    [ -x "$place/initdb" ] && bin=$place
+done
+[ -n "$bin" ] || bin=$(dirname "$(command -v initdb || echo /missing/initdb)")
+[ -x "$bin/initdb" ] || need PostgreSQL postgresql-15
+
+# As the owner of the data: ourselves, or `postgres` for root.
+as_owner() {
+    if [ "$(id -u)" = 0 ]; then
+        (cd / && exec setpriv --reuid postgres --regid postgres --init-groups "$@")
+    else
+        "$@"
+    fi
+}
+
+case "$verb" in
+start)
+    [ -n "$port" ] || fail "start needs a port"
+    mkdir -p "$dir"
+    [ "$(id -u)" = 0 ] && chown postgres:postgres "$dir"
+    if [ ! -e "$dir/data/PG_VERSION" ]; then
+        as_owner "$bin/initdb" --pgdata "$dir/data" --username postgres --auth trust \
+            --encoding UTF8 --no-locale >"$dir/initdb.log" 2>&1 || fail "initdb failed: see $dir/initdb.log"
+        cat >>"$dir/data/postgresql.conf" <<CONF
+listen_addresses = '127.0.0.1'
+unix_socket_directories = '$dir'
+fsync = on
+max_connections = 300
+shared_buffers = 128MB
+max_wal_size = 1GB
+CONF
+    fi
+    as_owner "$bin/pg_ctl" start --pgdata "$dir/data" --wait --silent --log "$dir/server.log" \
+        --options "-p $port" >/dev/null || fail "the server does not start: see $dir/server.log"
+    echo "postgres://postgres@127.0.0.1:$port/postgres"
+    ;;
+pooler)
+    [ -n "$port" ] || fail "pooler needs a port"
+    command -v pgbouncer >/dev/null || need PgBouncer pgbouncer
+    server=$(sed -n 4p "$dir/data/postmaster.pid")
+    cat >"$dir/pgbouncer.ini" <<CONF
+[databases]
+* = host=127.0.0.1 port=$server
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = $port
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+; Fewer than the clients, so that they do share; and every session is somebody else's next time.
+default_pool_size = 4
+max_client_conn = 500
+server_round_robin = 1
+admin_users = postgres
+logfile = $dir/pgbouncer.log
+pidfile = $dir/pgbouncer.pid
+CONF
+    # With auth_type any the name is in the server's line.
+    sed -i "s/^\* = .*/* = host=127.0.0.1 port=$server user=postgres/" "$dir/pgbouncer.ini"
+    [ "$(id -u)" = 0 ] && chown postgres:postgres "$dir/pgbouncer.ini"
+    as_owner pgbouncer --daemon --quiet "$dir/pgbouncer.ini" || fail "PgBouncer does not start: see $dir/pgbouncer.log"
+    echo "postgres://postgres@127.0.0.1:$port/postgres"
+    ;;
+stop)
+    if [ -e "$dir/pgbouncer.pid" ]; then kill "$(cat "$dir/pgbouncer.pid")" 2>/dev/null || true; fi
+    if [ -e "$dir/data/postmaster.pid" ] && [ -e "/proc/$(head -1 "$dir/data/postmaster.pid")" ]; then
+        as_owner "$bin/pg_ctl" stop --pgdata "$dir/data" --mode fast --wait --silent
+    fi
+    ;;
+crash)
+    # The server and its children: none of them gets to write anything.
+    first=$(head -1 "$dir/data/postmaster.pid")
+    mapfile -t children < <(cat "/proc/$first/task/$first/children" | tr ' ' '\n' | grep .)
+    kill -9 "$first" "${children[@]}"
+    # Gone when the kernel says so, not when the signal is sent.
+    for pid in "$first" "${children[@]}"; do
+        while [ -e "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null; do sleep 0.01; done
+    done
+    # Where nobody collects the dead, the next server would take the number for a living one.
+    rm -f "$dir/data/postmaster.pid"
+    ;;
+*) fail "unknown verb $verb" ;;
+esac
