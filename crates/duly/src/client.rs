@@ -42,6 +42,11 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 impl Server {
+    /// Without a key or a namespace.
+    pub fn at(url: String) -> Server {
+        Server { url, api_key: None, namespace: None, ca_file: None }
+    }
+
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -14,7 +14,7 @@ use calendar::Schedule;
 use hyper::header::LOCATION;
 use hyper::{HeaderMap, StatusCode};
 use model::read::{Outcome, Page, Read};
-use model::row::{BacklogKind, JobRow, Made, Only};
+use model::row::{JobRow, Made, Only};
 use model::{JobId, Span, Spec, Text, Time};
 use shard::command::{Answer, Command, KeyOf};
 use wire::answer::DryRun;
@@ -58,12 +58,10 @@ pub async fn backfill(
     };
     let total = Schedule::new(&spec.schedule, &id.to_bytes(), row.versioned)
         .map_or(0, |schedule| schedule.count(from, to));
-    operations::keep_backfill(&api, namespace, made, (rate, total)).await;
+    let new = operations::keep_backfill(&api, namespace, made, (rate, total)).await;
     let operation = operations::of_backlog(&api, namespace, made).await?;
     let location = format!("/v1/operations/{}", operation.id);
-    // An operation that was there before is that of the first request under this key.
-    let was = matches!(made.kind, BacklogKind::Backfill { operation } if operation < row.backfills);
-    let replayed = if was { "true" } else { "false" };
+    let replayed = if new { "false" } else { "true" };
     let headers = [(LOCATION.as_str(), location.as_str()), ("idempotency-replayed", replayed)];
     Ok((StatusCode::ACCEPTED, headers, Json(operation)).into_response())
 }

@@ -1,7 +1,8 @@
 //! Many jobs in one request: as `{"jobs": […]}`, or one per line (NDJSON), which is read as it comes.
 //! Items are independent: one that is refused leaves the others made. Answers stand in order.
 
-use crate::jobs::{HeaderKey, json_text, key_header, read};
+use crate::door::RequestId;
+use crate::jobs::{HeaderKey, asked_by, json_text, key_header, read};
 use crate::limits::{BATCH_MAX, BATCH_SLICE, BATCH_SLICE_BYTES, BODY_MAX, LINE_MAX, NDJSON_MAX};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
@@ -23,24 +24,35 @@ use wire::{Faults, Object};
 
 pub const NDJSON: &str = "application/x-ndjson";
 
-pub async fn batch(State(api): Shared, Tenant(namespace): Tenant, request: Request) -> Answered {
+pub async fn batch(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    request_id: RequestId,
+    request: Request,
+) -> Answered {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let lines = kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(NDJSON));
-    let maker = Maker { api: &api, namespace, key: key_header(request.headers())? };
+    let key = key_header(request.headers())?;
+    let mut maker = Maker { api: &api, namespace, request_id, key, new: false };
     let body = request.into_body();
     let results = if lines { maker.by_lines(body).await? } else { maker.whole(body).await? };
-    Ok(Json(json!({ "results": results })).into_response())
+    let headers = [("idempotency-replayed", if maker.new { "false" } else { "true" })];
+    Ok((headers, Json(json!({ "results": results }))).into_response())
 }
 
 /// What all items of a request share.
 struct Maker<'a> {
     api: &'a Api,
     namespace: Namespace,
+    request_id: RequestId,
+    /// Of the whole batch: each item gets one of its own from it, by its place.
     key: Option<String>,
+    /// One of the jobs was made by this request.
+    new: bool,
 }
 
 impl Maker<'_> {
-    async fn whole(&self, body: Body) -> Result<Vec<Value>, Refusal> {
+    async fn whole(&mut self, body: Body) -> Result<Vec<Value>, Refusal> {
         let body = axum::body::to_bytes(body, BODY_MAX).await.map_err(|_| too_large(BODY_MAX))?;
         let mut faults = Faults::default();
         let items = read_items(json_text(&body)?, &mut faults);
@@ -53,7 +65,7 @@ impl Maker<'_> {
 
     /// A slice of lines is made while the rest is still on its way: what a request holds in memory
     /// does not grow with it.
-    async fn by_lines(&self, mut body: Body) -> Result<Vec<Value>, Refusal> {
+    async fn by_lines(&mut self, mut body: Body) -> Result<Vec<Value>, Refusal> {
         let mut results = Vec::new();
         let mut lines: Vec<Vec<u8>> = Vec::new();
         let (mut rest, mut heard, mut kept) = (Vec::new(), 0, 0);
@@ -83,7 +95,7 @@ impl Maker<'_> {
     }
 
     async fn flush(
-        &self,
+        &mut self,
         lines: &mut Vec<Vec<u8>>,
         results: &mut Vec<Value>,
     ) -> Result<(), Refusal> {
@@ -101,7 +113,7 @@ impl Maker<'_> {
     }
 
     async fn make<'i>(
-        &self,
+        &mut self,
         items: impl Iterator<Item = &'i [u8]>,
         pointer: impl Fn(usize) -> String,
         first: usize,
@@ -114,12 +126,13 @@ impl Maker<'_> {
             results.push(Value::Null);
             let place = first + index;
             let key = self.key.clone().map(|key| HeaderKey::Batch(key, place));
-            let job =
-                json_text(item).and_then(|text| read(api, namespace, text, &pointer(place), key));
+            let job = json_text(item)
+                .and_then(|text| read(api, namespace, text, &pointer(place), key))
+                .map(|job| asked_by(job, &self.request_id));
             match job {
                 // A name is reserved on its own.
                 Ok(job) if job.spec.name.is_some() => {
-                    results[index] = one(naming::submit(api, job).await);
+                    results[index] = self.one(naming::submit(api, job).await);
                 }
                 Ok(job) => {
                     if node::queues::used(&api.node, namespace, &job.spec.queue).await.is_err() {
@@ -136,7 +149,7 @@ impl Maker<'_> {
             match api.node.call(shard, command).await {
                 Answer::Submitted(answers) => {
                     for ((index, _), answer) in jobs.iter().zip(answers) {
-                        results[*index] = one(answer.map_err(Refusal::from));
+                        results[*index] = self.one(answer.map_err(Refusal::from));
                     }
                 }
                 Answer::Refused(why) => {
@@ -147,6 +160,14 @@ impl Maker<'_> {
             }
         }
         results
+    }
+
+    fn one(&mut self, answer: Result<Submitted, Refusal>) -> Value {
+        self.new |= answer.as_ref().is_ok_and(|submitted| !submitted.replayed);
+        match answer {
+            Ok(made) => json!({"status": 202, "id": naming::id_of(&made).to_string()}),
+            Err(refusal) => refused(&refusal),
+        }
     }
 }
 
@@ -176,13 +197,6 @@ fn read_items<'a>(text: &'a str, faults: &mut Faults) -> Vec<&'a RawValue> {
 pub fn read_only(text: &str, faults: &mut Faults) {
     for (index, item) in read_items(text, faults).into_iter().enumerate() {
         JobRequest::read(item.get(), &format!("/jobs/{index}"), faults);
-    }
-}
-
-fn one(answer: Result<Submitted, Refusal>) -> Value {
-    match answer {
-        Ok(made) => json!({"status": 202, "id": naming::id_of(&made).to_string()}),
-        Err(refusal) => refused(&refusal),
     }
 }
 

@@ -9,10 +9,10 @@ use crate::jobs::{self, json_text};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, find, naming};
+use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
-use axum::{Extension, Json};
 use hyper::{HeaderMap, StatusCode};
 use model::row::JobState;
 use model::{JobId, Namespace, Spec, Text};
@@ -25,8 +25,8 @@ use wire::job::is_name;
 pub async fn put(
     State(api): Shared,
     Tenant(namespace): Tenant,
+    request_id: RequestId,
     Path(name): Path<String>,
-    Extension(request_id): Extension<RequestId>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {

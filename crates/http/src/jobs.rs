@@ -5,10 +5,10 @@ use crate::limits::KEY_MAX;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, naming, spec, warnings};
+use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use axum::{Extension, Json};
 use hyper::header::LOCATION;
 use hyper::{HeaderMap, StatusCode};
 use model::row::Made;
@@ -27,7 +27,7 @@ const BODY_SEED: u64 = 0x6a6f_6273;
 pub async fn create(
     State(api): Shared,
     Tenant(namespace): Tenant,
-    Extension(request_id): Extension<RequestId>,
+    request_id: RequestId,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {

@@ -6,10 +6,12 @@
 mod about;
 mod backfill;
 mod batch;
+mod body;
 mod dead;
 mod definition;
 mod doctor;
 mod door;
+mod ending;
 mod events;
 mod explain;
 mod find;

@@ -107,7 +107,7 @@ pub fn table() -> Vec<Route> {
             .body("PatchRequest", job_patch::read_only)
             .answers::<a::Job>(200),
         delete("/v1/jobs/{job}", job_verbs::cancel)
-            .says("Cancel a job.", Submit, Refused)
+            .says("Cancel a job.", Submit, Same)
             .answers::<a::JobChanged>(200),
         post("/v1/jobs/{job}/pause", job_verbs::pause)
             .says("Pause a recurring job.", Submit, Same)
