@@ -3,9 +3,12 @@
 use std::fmt;
 
 pub const EXIT_FAILED: u8 = 1;
+pub const EXIT_USAGE: u8 = 2;
 pub const EXIT_NOT_FOUND: u8 = 3;
 pub const EXIT_REFUSED: u8 = 4;
 pub const EXIT_UNREACHABLE: u8 = 5;
+/// The run that was waited for ended badly.
+pub const EXIT_BAD_END: u8 = 6;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {

@@ -5,8 +5,6 @@ use std::fmt;
 
 use crate::limits::EXCERPT_CHARS;
 
-pub const EXIT_USAGE: u8 = 2;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The flag, `--cron`.

@@ -1,7 +1,12 @@
-//! `duly job create|show` and `duly run show`: thin, the server decides everything.
+//! `duly job …`: thin, the server decides everything.
 
 use crate::client::Server;
-use crate::failure::{EXIT_FAILED, Failure};
+use crate::failure::{EXIT_USAGE, Failure};
+use crate::job_args::{
+    BackfillArgs, CreateArgs, ListArgs, OccurrencesArgs, PauseArgs, TriggerArgs,
+};
+use crate::show::{self, Column};
+use crate::{job_apply, job_edit, wait};
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
 
@@ -9,73 +14,110 @@ use serde_json::{Map, Value, json};
 pub enum JobCommand {
     /// Make a job.
     Create(Box<CreateArgs>),
+    /// Make or change the jobs of a file; shows what will change first.
+    Apply(job_apply::Args),
+    /// List jobs, newest first.
+    List(ListArgs),
     /// Show a job.
-    Show(ShowArgs),
-}
-
-#[derive(Debug, Subcommand)]
-pub enum RunCommand {
-    /// Show a run.
-    Show(ShowArgs),
+    Show(OneArgs),
+    /// Change a job, in your editor or with --patch.
+    Edit(job_edit::Args),
+    /// Start nothing more of a recurring job.
+    Pause(PauseArgs),
+    /// Go on with a paused job.
+    Resume(OneArgs),
+    /// Run a recurring job now, beside its schedule.
+    Trigger(TriggerArgs),
+    /// Run instants of the past.
+    Backfill(BackfillArgs),
+    /// End a job: nothing more of it starts.
+    Cancel(OneArgs),
+    /// What became of a job's instants, and which come next.
+    Occurrences(OccurrencesArgs),
+    /// How a job's last runs went.
+    Stats(OneArgs),
 }
 
 #[derive(Debug, clap::Args)]
-pub struct ShowArgs {
-    /// The id
-    id: String,
-    /// Print JSON for programs
-    #[arg(long)]
-    json: bool,
+pub struct OneArgs {
+    /// The id or the name
+    pub job: String,
     #[command(flatten)]
-    server: Server,
+    pub out: Out,
 }
 
+/// What every client command has.
 #[derive(Debug, clap::Args)]
-pub struct CreateArgs {
-    /// Send a webhook to this address
-    #[arg(long, value_name = "URL", required_unless_present = "kind", conflicts_with = "kind")]
-    http: Option<String>,
-    /// Wait for a worker of this kind
-    #[arg(long)]
-    kind: Option<String>,
-    /// Any JSON
-    #[arg(long, value_name = "JSON")]
-    payload: Option<String>,
-    #[arg(long, group = "when", value_name = "TIME")]
-    at: Option<String>,
-    #[arg(long, group = "when", value_name = "DURATION")]
-    delay: Option<String>,
-    #[arg(long, group = "when", value_name = "DURATION")]
-    every: Option<String>,
-    #[arg(long, group = "when", value_name = "EXPRESSION")]
-    cron: Option<String>,
-    /// The IANA zone in which --cron is read
-    #[arg(long, requires = "cron")]
-    timezone: Option<String>,
-    #[arg(long)]
-    queue: Option<String>,
-    #[arg(long)]
-    idempotency_key: Option<String>,
+pub struct Out {
     /// Print JSON for programs
     #[arg(long)]
-    json: bool,
+    pub json: bool,
     #[command(flatten)]
-    server: Server,
+    pub server: Server,
 }
+
+impl Out {
+    /// One thing: a field per line, or JSON.
+    pub fn one(&self, text: &str) -> Result<String, Failure> {
+        if self.json { Ok(show::json(text)) } else { show::fields(text) }
+    }
+
+    /// A list: a table, or JSON.
+    pub fn list(&self, text: &str, columns: &[Column], more: &str) -> Result<String, Failure> {
+        if self.json { Ok(show::json(text)) } else { show::table(text, columns, more) }
+    }
+}
+
+const JOBS: [Column; 6] = [
+    ("ID", &["id"]),
+    ("NAME", &["name"]),
+    ("STATUS", &["status"]),
+    ("NEXT", &["next_run_at"]),
+    ("QUEUE", &["queue"]),
+    ("WHAT", &["description", "target.http.url", "target.worker.kind"]),
+];
+const OCCURRENCES: [Column; 5] = [
+    ("SCHEDULED FOR", &["scheduled_for"]),
+    ("DUE", &["due_at"]),
+    ("STATUS", &["status"]),
+    ("COUNT", &["count"]),
+    ("RUN", &["run_id"]),
+];
 
 pub fn job(command: &JobCommand) -> Result<String, Failure> {
     match command {
         JobCommand::Create(args) => create(args),
-        JobCommand::Show(args) => show(args, "jobs"),
+        JobCommand::Apply(args) => job_apply::run(args),
+        JobCommand::List(args) => list(args),
+        JobCommand::Show(args) => args.out.one(&args.out.server.get(&path(&args.job, "")?)?),
+        JobCommand::Edit(args) => job_edit::run(args),
+        JobCommand::Pause(args) => pause(args),
+        JobCommand::Resume(args) => {
+            args.out.one(&args.out.server.post(&path(&args.job, "/resume")?, "{}".to_string())?)
+        }
+        JobCommand::Trigger(args) => trigger(args),
+        JobCommand::Backfill(args) => backfill(args),
+        JobCommand::Cancel(args) => args.out.one(&args.out.server.delete(&path(&args.job, "")?)?),
+        JobCommand::Occurrences(args) => occurrences(args),
+        JobCommand::Stats(args) => args.out.one(&args.out.server.get(&path(&args.job, "/stats")?)?),
     }
 }
 
-pub fn run(command: &RunCommand) -> Result<String, Failure> {
-    let RunCommand::Show(args) = command;
-    show(args, "runs")
+/// The address of something of a job.
+pub fn path(job: &str, what: &str) -> Result<String, Failure> {
+    Ok(format!("/v1/jobs/{}{what}", show::checked(job, "job")?))
 }
 
 fn create(args: &CreateArgs) -> Result<String, Failure> {
+    let text = args.out.server.post("/v1/jobs", body(args)?.to_string())?;
+    if args.wait {
+        let made = show::parsed(&text)?;
+        return wait::for_run(&args.out, made["run_id"].as_str().unwrap_or_default());
+    }
+    args.out.one(&text)
+}
+
+fn body(args: &CreateArgs) -> Result<Value, Failure> {
     let mut schedule = Map::new();
     let whens = [("at", &args.at), ("delay", &args.delay), ("every", &args.every)];
     let crons = [("cron", &args.cron), ("timezone", &args.timezone)];
@@ -93,46 +135,100 @@ fn create(args: &CreateArgs) -> Result<String, Failure> {
         body["schedule"] = Value::Object(schedule);
     }
     if let Some(text) = &args.payload {
-        body["payload"] = serde_json::from_str(text).map_err(|error| Failure {
-            exit: 2,
-            message: format!("--payload is not JSON: {error}"),
-            help: "duly job create --payload '{\"hello\":\"world\"}' …".to_string(),
-        })?;
+        body["payload"] = payload(text, "duly job create")?;
     }
-    for (name, value) in [("queue", &args.queue), ("idempotency_key", &args.idempotency_key)] {
-        if let Some(value) = value {
-            body[name] = json!(value);
-        }
+    let texts = [
+        ("name", &args.name),
+        ("queue", &args.queue),
+        ("group", &args.group),
+        ("timeout", &args.timeout),
+        ("owner", &args.owner),
+        ("idempotency_key", &args.idempotency_key),
+    ];
+    for (name, value) in texts.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)))
+    {
+        body[name] = json!(value);
     }
-    print(&args.server.post("/v1/jobs", body.to_string())?, args.json)
-}
-
-fn show(args: &ShowArgs, what: &str) -> Result<String, Failure> {
-    if !args.id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-        let message = format!("{} is not an id", args.id);
-        return Err(Failure { exit: 2, ..Failure::failed(message) });
+    if let Some(priority) = args.priority {
+        body["priority"] = json!(priority);
     }
-    print(&args.server.get(&format!("/v1/{what}/{}", args.id))?, args.json)
-}
-
-/// One field per line for people; what is absent is left out.
-fn print(text: &str, json: bool) -> Result<String, Failure> {
-    if json {
-        return Ok(format!("{}\n", text.trim_end()));
+    if let Some(retries) = args.max_retries {
+        body["retry"] = json!({"max_retries": retries});
     }
-    let value: Value = serde_json::from_str(text).map_err(|_| Failure {
-        exit: EXIT_FAILED,
-        ..Failure::failed("the server's answer is not JSON")
-    })?;
-    let mut lines = String::new();
-    for (name, value) in value.as_object().into_iter().flatten() {
-        let shown = match value {
-            Value::Null => continue,
-            Value::Array(list) if list.is_empty() => continue,
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
+    for tag in &args.tags {
+        let Some((key, value)) = tag.split_once('=') else {
+            let help = "duly job create --tag team=billing …".to_string();
+            let message = format!("--tag {tag:?} has no =");
+            return Err(Failure { exit: EXIT_USAGE, message, help });
         };
-        lines.push_str(&format!("{name:16} {shown}\n"));
+        body["tags"][key] = json!(value);
     }
-    Ok(lines)
+    Ok(body)
+}
+
+pub fn payload(text: &str, command: &str) -> Result<Value, Failure> {
+    serde_json::from_str(text).map_err(|error| Failure {
+        exit: EXIT_USAGE,
+        message: format!("--payload is not JSON: {error}"),
+        help: format!("{command} --payload '{{\"hello\":\"world\"}}' …"),
+    })
+}
+
+fn list(args: &ListArgs) -> Result<String, Failure> {
+    let query = show::query(&[
+        ("status", args.status.as_deref()),
+        ("queue", args.queue.as_deref()),
+        ("tag", args.tag.as_deref()),
+        ("owner", args.owner.as_deref()),
+        ("q", args.q.as_deref()),
+        ("limit", args.limit.as_deref()),
+        ("cursor", args.cursor.as_deref()),
+    ]);
+    let text = args.out.server.get(&format!("/v1/jobs{query}"))?;
+    args.out.list(&text, &JOBS, "duly job list")
+}
+
+fn pause(args: &PauseArgs) -> Result<String, Failure> {
+    let body = given(&[("reason", &args.reason), ("until", &args.until)]);
+    args.out.one(&args.out.server.post(&path(&args.job, "/pause")?, body.to_string())?)
+}
+
+/// An object of the texts that are there.
+pub fn given(pairs: &[(&str, &Option<String>)]) -> Value {
+    let there =
+        pairs.iter().filter_map(|(name, value)| Some((name.to_string(), json!(value.as_ref()?))));
+    Value::Object(there.collect())
+}
+
+fn trigger(args: &TriggerArgs) -> Result<String, Failure> {
+    let mut body = json!({});
+    if let Some(text) = &args.payload {
+        body["payload"] = payload(text, "duly job trigger")?;
+    }
+    let text = args.out.server.post(&path(&args.job, "/trigger")?, body.to_string())?;
+    if args.wait {
+        let made = show::parsed(&text)?;
+        return wait::for_run(&args.out, made["run_id"].as_str().unwrap_or_default());
+    }
+    args.out.one(&text)
+}
+
+fn backfill(args: &BackfillArgs) -> Result<String, Failure> {
+    let mut body = given(&[("to", &args.to), ("only", &args.only), ("rate", &args.rate)]);
+    body["from"] = json!(args.from);
+    if args.dry_run {
+        body["dry_run"] = json!(true);
+    }
+    args.out.one(&args.out.server.post(&path(&args.job, "/backfill")?, body.to_string())?)
+}
+
+fn occurrences(args: &OccurrencesArgs) -> Result<String, Failure> {
+    let query = show::query(&[
+        ("from", args.from.as_deref()),
+        ("to", args.to.as_deref()),
+        ("limit", args.limit.as_deref()),
+        ("cursor", args.cursor.as_deref()),
+    ]);
+    let text = args.out.server.get(&path(&args.job, &format!("/occurrences{query}"))?)?;
+    args.out.list(&text, &OCCURRENCES, &format!("duly job occurrences {}", args.job))
 }

@@ -1,13 +1,14 @@
 //! `duly serve`: the store, the node, the executor and the HTTP interface in one process, and their
 //! orderly end.
 
-use crate::failure::Failure;
+use crate::failure::{EXIT_REFUSED, Failure};
 use crate::target_test::Tester;
 use crate::vault::{self, Vault};
-use crate::{clock, stores};
+use crate::{clock, log, stores};
 use executor::resolve::System;
 use executor::vet::Guard;
 use executor::{Client, Executor, Options};
+use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
 use model::Span;
 use node::{Node, Retention, Tasks, crash};
@@ -19,6 +20,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// How often the certificate's files are looked at.
+const TLS_LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Attempts under way get so long to finish when the process is told to stop.
 const GRACE: Duration = Duration::from_secs(25);
 
@@ -33,6 +36,21 @@ pub struct Args {
     /// Where jobs are kept
     #[arg(long, env = "DULY_STORE", default_value = stores::DEFAULT)]
     store: stores::Kind,
+    /// Serve HTTPS with this certificate (PEM, the chain in one file)
+    #[arg(long, value_name = "FILE", env = "DULY_TLS_CERT", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key (PEM)
+    #[arg(long, value_name = "FILE", env = "DULY_TLS_KEY", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Log lines for people or for programs, on standard error
+    #[arg(long, value_name = "FORM", env = "DULY_LOG", default_value = "human")]
+    log: log::Format,
+    /// What is worth a line
+    #[arg(long, value_name = "LEVEL", env = "DULY_LOG_LEVEL", default_value = "info")]
+    log_level: log::Level,
+    /// Read these flags from a file; a variable counts more, a flag most
+    #[arg(long, value_name = "FILE", env = "DULY_CONFIG")]
+    pub config: Option<PathBuf>,
     /// How long finished runs can be looked up (30d, 12h)
     #[arg(long, value_name = "DURATION", env = "DULY_KEEP", default_value = "30d", value_parser = kept)]
     keep: Span,
@@ -42,6 +60,12 @@ pub struct Args {
     /// Remove the oldest history, however young, while more than this is stored (10GB, 500MB)
     #[arg(long, value_name = "BYTES", env = "DULY_KEEP_BYTES", value_parser = bytes)]
     keep_bytes: Option<u64>,
+    /// Room kept on the disk so that running work can still end when it is full
+    #[arg(long, value_name = "BYTES", env = "DULY_RESERVE", default_value = "64MB", value_parser = bytes)]
+    reserve: u64,
+    /// Begin to dispatch from a restored copy: whatever ran from the original is over
+    #[arg(long)]
+    takeover: bool,
     #[command(flatten)]
     egress: Egress,
 }
@@ -100,12 +124,9 @@ fn kept(text: &str) -> Result<Span, String> {
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
-    if !args.listen.ip().is_loopback() {
-        let message = "this version has no keys yet, so it listens on loopback only";
-        let help = "duly serve --listen 127.0.0.1:7070".to_string();
-        return Err(Failure { help, ..Failure::failed(message) });
-    }
     node::tasks::end_on_panic();
+    log::start(args.log, args.log_level);
+    node::tasks::raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -120,6 +141,8 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let no_signals = |error| Failure::failed(format!("signals cannot be heard: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(no_signals)?;
+    let tls = open_tls(args)?;
     std::fs::create_dir_all(&args.data).map_err(|error| {
         Failure::failed(format!("{} cannot be made: {error}", args.data.display()))
     })?;
@@ -130,8 +153,15 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     })?;
     let listen = listener.local_addr().unwrap_or(args.listen);
     let client = Arc::new(args.egress.client(listen, &tasks)?);
-    let store = stores::open(args.store, &args.data)?;
+    let served = stores::Served { reserve: args.reserve, takeover: args.takeover };
+    let store = stores::open(args.store, &args.data, Some(served))?;
     crash::point("opened");
+    let keys = store
+        .list_entries(&http_api::keys::list())
+        .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
+    if keys.is_empty() && !listen.ip().is_loopback() {
+        return Err(no_keys(args));
+    }
     let (node, queues) = Node::start(store, node::Options { node: 1, exclusive: true })
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
     node.handle().keep_history(Retention {
@@ -142,20 +172,28 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let options = Options { client, secrets: vault.clone() };
     let tester = Arc::new(Tester::new(options.clone()));
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
-    let routes = routes(Api { node: node.handle(), listen, secrets: vault, tester });
-    let server = serve(&tasks, listener, routes, None, Bounds::default());
+    let api = Arc::new(Api::new(node.handle(), listen, vault, tester));
+    api.ring.fill(&keys);
+    let server = serve(&tasks, listener, routes(api.clone()), tls.clone(), Bounds::default());
+    api.watch(&server);
+    if tls.is_none() && !listen.ip().is_loopback() {
+        tracing::warn!("keys and payloads travel in the clear; give --tls-cert and --tls-key");
+    }
     let handle = node.handle();
+    tasks.start(node::bulk::work(handle.clone()));
     let work = async {
         handle.ready().await;
-        greet(args, listen);
+        greet(args, listen, keys.len());
         std::future::pending::<()>().await;
     };
     tokio::select! {
         () = work => {}
+        () = reload_tls(tls.as_ref(), &mut hangup) => {}
         () = told(&mut terminate, &mut interrupt) => {}
     }
     say("stopping: attempts under way have 25 s; a second signal ends at once");
     crash::point("drain");
+    handle.events().close();
     tokio::select! {
         () = async { tokio::join!(server.stop(), executor.drain(GRACE)); } => {}
         () = told(&mut terminate, &mut interrupt) => say("stopped at once"),
@@ -167,6 +205,37 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     Ok(())
 }
 
+fn open_tls(args: &Args) -> Result<Option<Tls>, Failure> {
+    let refused = |why: String| Failure {
+        help: "duly serve --tls-cert cert.pem --tls-key key.pem".to_string(),
+        ..Failure::failed(why)
+    };
+    match (&args.tls_cert, &args.tls_key) {
+        (Some(cert), Some(key)) => Tls::open(cert, key).map(Some).map_err(refused),
+        (None, None) => Ok(None),
+        _ => Err(refused("TLS needs both a certificate and a key".to_string())),
+    }
+}
+
+/// Reads the files again on SIGHUP and when they have changed. A renewed certificate that cannot be
+/// used leaves the old one in place. Never ends.
+async fn reload_tls(tls: Option<&Tls>, hangup: &mut Signal) {
+    loop {
+        let asked = tokio::select! {
+            _ = hangup.recv() => true,
+            () = tokio::time::sleep(TLS_LOOK_EVERY) => false,
+        };
+        let Some(tls) = tls else { continue };
+        if !asked && !tls.has_changed() {
+            continue;
+        }
+        match tls.reload() {
+            Ok(()) => tracing::info!("the certificate was read again"),
+            Err(why) => tracing::warn!(why, "the certificate in use stays"),
+        }
+    }
+}
+
 async fn told(terminate: &mut Signal, interrupt: &mut Signal) {
     tokio::select! {
         _ = terminate.recv() => {}
@@ -174,16 +243,32 @@ async fn told(terminate: &mut Signal, interrupt: &mut Signal) {
     }
 }
 
-fn greet(args: &Args, listen: SocketAddr) {
+/// Whoever can reach us could do everything.
+fn no_keys(args: &Args) -> Failure {
+    let data = args.data.display();
+    Failure {
+        exit: EXIT_REFUSED,
+        message: format!("{} is not loopback, and there is no API key yet", args.listen),
+        help: format!("duly key create --scope admin --data {data}"),
+    }
+}
+
+fn greet(args: &Args, listen: SocketAddr, keys: usize) {
+    let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     say(&format!("duly {}", env!("CARGO_PKG_VERSION")));
-    say(&format!("  address  http://{listen}"));
+    say(&format!("  address  {scheme}://{listen}"));
     say(&format!("  data     {}", args.data.display()));
     say(&format!("  store    {}", args.store.describe()));
     say(&format!("  secret   {}", vault::path(&args.data).display()));
+    match keys {
+        0 => say("  keys     none: this machine only is heard"),
+        keys => say(&format!("  keys     {keys}: every request needs one")),
+    }
     say("  clock    the wall clock; steps of more than 5 min forward are held for 60 s");
     say("try it (with `duly listen` in another terminal):");
+    let key = if keys > 0 { "-H \"Authorization: Bearer $DULY_API_KEY\" " } else { "" };
     say(&format!(
-        "  curl -s http://{listen}/v1/jobs -H 'Content-Type: application/json' -d \
+        "  curl -s {scheme}://{listen}/v1/jobs {key}-H 'Content-Type: application/json' -d \
          '{{\"target\":{{\"http\":{{\"url\":\"http://127.0.0.1:9000/hello\"}}}},\"payload\":{{\"hello\":\"world\"}}}}'"
     ));
     say("ready");

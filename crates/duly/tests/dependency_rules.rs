@@ -75,14 +75,18 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent).expect("two levels up")
 }
 
+fn host() -> String {
+    let output = Command::new("rustc").arg("-vV").output().expect("rustc runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.expect("rustc says its host").to_string()
+}
+
 fn workspace() -> (BTreeSet<String>, Graph) {
-    // Without a platform cargo wants the sources of every platform's packages, which nobody built.
-    let about = Command::new("rustc").arg("-vV").output().expect("rustc runs");
-    let about = String::from_utf8_lossy(&about.stdout).into_owned();
-    let host = about.lines().find_map(|line| line.strip_prefix("host: ")).expect("a host");
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked", "--offline"])
-        .args(["--filter-platform", host])
+        // What other systems would need has not been downloaded.
+        .args(["--filter-platform", &host()])
         .current_dir(root())
         .output()
         .expect("cargo metadata runs");

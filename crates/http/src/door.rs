@@ -1,35 +1,83 @@
 //! The door: who is heard at all, the request's id, and the form of every refusal.
 //!
+//! Two layers. `guard` stands in front of everything: Host and Origin, the key, the request's id, the
+//! problem document, the count and the log line. `pass` stands in front of each route of the table: the
+//! scope, the namespace, the parameters, the body in time and in size.
+//!
 //! Without keys duly listens on loopback only. A web page in a browser on this machine could still
 //! reach it, so a foreign Host (DNS rebinding) or Origin is refused, and writes need a JSON content
 //! type, which a page cannot send across origins without asking first.
 
-use crate::limits::REQUEST_ID_MAX;
-use crate::refusal::Refusal;
-use crate::route::{Route, Scope};
-use crate::tenant::Tenant;
-use crate::{Api, DEFAULT, Shared};
-use axum::extract::{Request, State};
+use crate::limits::{BODY_TIMEOUT, REQUEST_ID_MAX};
+use crate::refusal::{Refusal, unexpected};
+use crate::route::{Route, Scope, Twice};
+use crate::tenant::{Caller, Tenant};
+use crate::{Api, DEFAULT, Shared, body, log};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER,
+};
+use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::SemaphorePermit;
 
-pub async fn guard(State(api): Shared, request: Request, next: Next) -> Response {
-    let id = request_id(request.headers());
+/// The caller's X-Request-Id, or a new one. A handler may take it as an argument.
+#[derive(Clone, Debug)]
+pub struct RequestId(pub Arc<str>);
+
+impl FromRequestParts<Arc<Api>> for RequestId {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Api>) -> Result<RequestId, Refusal> {
+        parts.extensions.get::<RequestId>().cloned().ok_or_else(unexpected)
+    }
+}
+
+/// Which route of the table answered.
+#[derive(Clone, Copy, Debug)]
+struct Answering(usize);
+
+pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Response {
+    let began = api.node.now();
+    let id = RequestId(request_id(request.headers()).into());
+    let line = log::Line::of(&request, &id.0);
+    request.extensions_mut().insert(id.clone());
+    api.requests.in_flight.fetch_add(1, Ordering::Relaxed);
+    let under_way = UnderWay(&api);
     let mut response = match admit(&api, &request) {
-        Ok(()) => next.run(request).await,
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
         Err(refusal) => refusal.into_response(),
     };
-    if let Some(refusal) = refusal_of(&response) {
-        response = write(&refusal, &id);
+    drop(under_way);
+    let refusal = refusal_of(&response);
+    let route = response.extensions().get::<Answering>().map(|route| route.0);
+    if let Some(refusal) = &refusal {
+        response = write(refusal, &id.0);
     }
-    if let Ok(value) = HeaderValue::from_str(&id) {
+    if let Ok(value) = HeaderValue::from_str(&id.0) {
         response.headers_mut().insert("x-request-id", value);
     }
+    let took = api.node.now().since(began);
+    api.requests.count(route, response.status().as_u16(), took);
+    line.write(&response, refusal.as_ref(), took);
     response
+}
+
+/// Counted even if the caller hangs up and the request is dropped.
+struct UnderWay<'a>(&'a Api);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.requests.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 fn request_id(headers: &HeaderMap) -> String {
@@ -40,72 +88,127 @@ fn request_id(headers: &HeaderMap) -> String {
     }
 }
 
-fn admit(api: &Arc<Api>, request: &Request) -> Result<(), Refusal> {
+fn admit(api: &Arc<Api>, request: &Request) -> Result<Caller, Refusal> {
     let headers = request.headers();
     let forbidden = |what: &str| {
         let detail = format!("{what} is foreign; without keys only this machine is heard");
         Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", detail))
     };
-    if api.listen.ip().is_loopback() {
+    let needs_key = api.ring.is_closed() || !api.listen.ip().is_loopback();
+    if !needs_key {
         let host = headers.get(HOST).and_then(|value| value.to_str().ok());
         if !host.is_some_and(is_local) {
             return forbidden("the Host");
         }
         if let Some(origin) = headers.get(ORIGIN) {
             let origin = origin.to_str().unwrap_or_default();
-            let local = origin.strip_prefix("http://").is_some_and(is_local);
-            if !local {
+            let origin = origin.strip_prefix("https://").or(origin.strip_prefix("http://"));
+            if !origin.is_some_and(is_local) {
                 return forbidden("the Origin");
             }
         }
     }
     let writes = [Method::POST, Method::PUT, Method::PATCH].contains(request.method());
-    let json =
-        headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|kind| {
-            kind.split(';')
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .eq_ignore_ascii_case("application/json")
-        });
-    if writes && !json {
+    if writes && !body::is_json(headers) {
         let detail = "writes need the header Content-Type: application/json";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type", detail));
     }
-    Ok(())
+    if !needs_key || OPEN.contains(&request.uri().path()) {
+        return Ok(Caller(None));
+    }
+    let header = headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
+    match api.ring.open(header) {
+        Ok(key) => Ok(Caller(Some(key))),
+        Err(refusal) => {
+            api.requests.unauthorized.add(1);
+            Err(refusal)
+        }
+    }
 }
+
+/// Heard without a key: who only asks whether we are alive has none.
+const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 /// What stands in front of one route.
 #[derive(Debug)]
 pub struct Gate {
+    api: Arc<Api>,
+    route: usize,
     scope: Scope,
+    /// Only by submitting; a typing error in any other request shall not leave a namespace behind.
+    makes_namespaces: bool,
     query: Vec<&'static str>,
 }
 
 impl Gate {
-    pub fn of(_api: Arc<Api>, route: &Route) -> Gate {
-        Gate { scope: route.scope, query: route.query.iter().map(|param| param.name).collect() }
+    pub fn of(api: Arc<Api>, index: usize, route: &Route) -> Gate {
+        let query = route.query.iter().map(|param| param.name).collect();
+        let makes = route.twice == Twice::Key || route.method == Method::PUT;
+        let makes_namespaces = route.scope == Scope::Submit && makes;
+        Gate { api, route: index, scope: route.scope, makes_namespaces, query }
     }
 }
 
-/// Lets a request through to its route: the tenant is found, unknown parameters are refused.
-pub async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
-    match enter(&gate, &request) {
-        Ok(tenant) => {
-            request.extensions_mut().insert(tenant);
-            next.run(request).await
-        }
+/// Lets a request through to its route: the tenant is found, unknown parameters are refused, the
+/// body is read.
+pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let mut response = match enter(&gate, request).await {
+        Ok((request, _room)) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
+    };
+    response.extensions_mut().insert(Answering(gate.route));
+    response
+}
+
+async fn enter(
+    gate: &Gate,
+    mut request: Request,
+) -> Result<(Request, Option<SemaphorePermit<'_>>), Refusal> {
+    let caller = request.extensions().get::<Caller>().cloned().unwrap_or_default();
+    if caller.0.as_ref().is_some_and(|key| !key.may(gate.scope)) {
+        let detail = format!("this key may not do this; the scope {} is needed", gate.scope.name());
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", detail));
+    }
+    let named = namespace(gate, &request)?;
+    let tenant = tenant(gate, &caller, named).await?;
+    request.extensions_mut().insert(tenant);
+    let (head, body) = request.into_parts();
+    let (body, room) = body::read(&gate.api.bodies, &head.headers, body, BODY_TIMEOUT).await?;
+    Ok((Request::from_parts(head, body), room))
+}
+
+/// The key decides; without one, or with an admin's of all namespaces, the request.
+async fn tenant(gate: &Gate, caller: &Caller, named: Option<String>) -> Result<Tenant, Refusal> {
+    let namespaces = &gate.api.namespaces;
+    if let Some(own) = caller.namespace() {
+        if named.is_some_and(|named| named != own) {
+            return Err(Refusal::not_found("namespace"));
+        }
+        return Ok(Tenant(namespaces.find_or_make(own).await?));
+    }
+    let Some(named) = named else { return Ok(Tenant(DEFAULT)) };
+    if !node::namespaces::is_name(&named) {
+        let detail = "a namespace has 1 to 63 lower-case letters, digits, - and _";
+        return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail));
+    }
+    // Who writes makes it; who reads what nobody wrote finds nothing.
+    match gate.makes_namespaces {
+        true => Ok(Tenant(namespaces.find_or_make(&named).await?)),
+        false => match namespaces.find(&named).await? {
+            Some(found) => Ok(Tenant(found)),
+            None => Err(Refusal::not_found("namespace")),
+        },
     }
 }
 
-fn enter(gate: &Gate, request: &Request) -> Result<Tenant, Refusal> {
+/// The namespace that a request names. Refuses parameters that the route does not know.
+fn namespace(gate: &Gate, request: &Request) -> Result<Option<String>, Refusal> {
     let mut namespace = None;
     if gate.scope != Scope::Open {
         namespace = request.headers().get("x-namespace").map(|name| name.to_str().unwrap_or("?"));
     }
-    for pair in request.uri().query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty())
-    {
+    let query = request.uri().query().unwrap_or_default();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         match name {
             "namespace" if gate.scope != Scope::Open => namespace = Some(value),
@@ -113,10 +216,7 @@ fn enter(gate: &Gate, request: &Request) -> Result<Tenant, Refusal> {
             _ => return Err(unknown_parameter(&gate.query)),
         }
     }
-    if namespace.is_some_and(|name| name != "default") {
-        return Err(Refusal::not_found("namespace"));
-    }
-    Ok(Tenant(DEFAULT))
+    Ok(namespace.map(str::to_string))
 }
 
 fn unknown_parameter(known: &[&'static str]) -> Refusal {
@@ -147,7 +247,7 @@ fn refusal_of(response: &Response) -> Option<Refusal> {
     match status.as_u16() {
         404 => Some(Refusal::not_found("address")),
         405 => Some(Refusal::new(status, "method", "this address has no such method")),
-        413 => Some(Refusal::new(status, "too_large", "the request is too large")),
+        413 => Some(body::too_large()),
         400..=599 => Some(Refusal::new(status, "refused", "the request could not be read")),
         _ => None,
     }
@@ -155,11 +255,17 @@ fn refusal_of(response: &Response) -> Option<Refusal> {
 
 fn write(refusal: &Refusal, id: &str) -> Response {
     let body = serde_json::to_vec(&refusal.problem(id)).unwrap_or_default();
+    let length = body.len();
     let mut response = (refusal.status, body).into_response();
     let headers = response.headers_mut();
+    // The router says it for its routes, but not where there is none.
+    headers.insert(CONTENT_LENGTH, length.into());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     if matches!(refusal.status.as_u16(), 429 | 503) {
         headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    if refusal.status == StatusCode::UNAUTHORIZED {
+        headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));
     }
     response
 }

@@ -3,36 +3,68 @@
 use crate::jobs::json_text;
 use crate::limits::REASON_MAX;
 use crate::refusal::{Answered, Refusal};
+use crate::tenant::Tenant;
 use crate::{Api, DEFAULT, Shared};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::IntoResponse;
+use hyper::StatusCode;
 use model::id::SHARDS;
 use model::row::Scope;
-use model::{ShardId, Slot, Text, Time};
+use model::{Namespace, ShardId, Slot, Text, Time};
+use node::namespaces::Namespaces;
 use shard::command::{Answer, Command};
 use wire::answer::Held;
 use wire::{Faults, Object, WordOr};
 
 struct Request {
-    scope: Scope,
+    scope: Asked,
     reason: Text,
     until: Option<Time>,
 }
 
-pub async fn hold(State(api): Shared, body: Bytes) -> Answered {
-    let request = read(&body, Reason::Needed)?;
-    let Request { scope, reason, until } = request;
-    let command = Command::Hold { scope: scope.clone(), reason, until };
-    everywhere(&api, &scope, command).await?;
+/// What is held, in the words of the request.
+enum Asked {
+    /// Nothing was said: all of the caller's.
+    Own,
+    All,
+    Namespace(String),
+    Queue(String),
+}
+
+pub async fn hold(State(api): Shared, Tenant(namespace): Tenant, body: Bytes) -> Answered {
+    let Request { scope, reason, until } = read(&body, Reason::Needed)?;
+    let scope = resolved(&api, namespace, scope).await?;
+    everywhere(&api, &scope, Command::Hold { scope: scope.clone(), reason, until }).await?;
     Ok(Json(Held { held: true }).into_response())
 }
 
-pub async fn release(State(api): Shared, body: Bytes) -> Answered {
+pub async fn release(State(api): Shared, Tenant(namespace): Tenant, body: Bytes) -> Answered {
     let scope = read(&body, Reason::Optional)?.scope;
+    let scope = resolved(&api, namespace, scope).await?;
     everywhere(&api, &scope, Command::Release(scope.clone())).await?;
     Ok(Json(Held { held: false }).into_response())
+}
+
+/// Nobody stops what belongs to others: everything is held from the default namespace only.
+async fn resolved(api: &Api, namespace: Namespace, asked: Asked) -> Result<Scope, Refusal> {
+    match asked {
+        Asked::Own | Asked::All if namespace == DEFAULT => Ok(Scope::All),
+        Asked::Own => Ok(Scope::Namespace(namespace)),
+        Asked::All => {
+            let detail = "everything is held from the namespace default only; hold your namespace";
+            Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", detail))
+        }
+        Asked::Queue(queue) => Ok(Scope::Queue(namespace, Text::from(queue))),
+        Asked::Namespace(name) => {
+            let found = Namespaces::new(api.node.clone()).find(&name).await?;
+            match found.filter(|found| *found == namespace || namespace == DEFAULT) {
+                Some(found) => Ok(Scope::Namespace(found)),
+                None => Err(Refusal::not_found("namespace")),
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,7 +93,8 @@ pub fn read_release(text: &str, faults: &mut Faults) {
 fn fields(text: &str, needs: Reason, faults: &mut Faults) -> Option<Request> {
     let mut object = Object::read(text, "", faults)?;
     let scope = match object.word_or_object("scope", &["all"], faults) {
-        None | Some(WordOr::Word(_)) => Scope::All,
+        None => Asked::Own,
+        Some(WordOr::Word(_)) => Asked::All,
         Some(WordOr::Object(scope)) => inner(scope, faults),
     };
     let reason = object.short("reason", REASON_MAX, faults);
@@ -73,18 +106,14 @@ fn fields(text: &str, needs: Reason, faults: &mut Faults) -> Option<Request> {
     Some(Request { scope, reason: Text::from(reason.unwrap_or_default()), until })
 }
 
-fn inner(mut scope: Object<'_>, faults: &mut Faults) -> Scope {
+fn inner(mut scope: Object<'_>, faults: &mut Faults) -> Asked {
     let read = match scope.one_of(&["queue", "namespace"], faults) {
-        Some("queue") => {
-            scope.short("queue", 128, faults).map(|queue| Scope::Queue(DEFAULT, Text::from(queue)))
-        }
-        Some(_) => {
-            scope.choice("namespace", &["default"], faults).map(|_| Scope::Namespace(DEFAULT))
-        }
+        Some("queue") => scope.short("queue", 128, faults).map(Asked::Queue),
+        Some(_) => scope.short("namespace", 63, faults).map(Asked::Namespace),
         None => None,
     };
     scope.finish(faults);
-    read.unwrap_or(Scope::All)
+    read.unwrap_or(Asked::Own)
 }
 
 /// A queue lives in one shard; anything wider is told to each. Telling again is harmless, so a

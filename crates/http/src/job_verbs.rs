@@ -4,37 +4,43 @@ use crate::jobs::{body_hash, key_header, optional_text};
 use crate::limits::{PAYLOAD_MAX, REASON_MAX};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::run_read::name;
-use crate::{Api, Shared};
+use crate::tenant::Tenant;
+use crate::{Api, Shared, find};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use hyper::{HeaderMap, StatusCode};
 use model::row::Made;
-use model::{JobId, Text, Time};
+use model::{Cause, JobId, Namespace, RunId, Text, Time};
 use serde_json::json;
 use shard::command::{Answer, Command, KeyOf};
 use wire::{Faults, Object};
 
-pub fn job_id(text: &str) -> Result<JobId, Refusal> {
-    JobId::parse(text).ok_or_else(|| Refusal::not_found("job"))
+pub async fn cancel(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(job): Path<String>,
+) -> Answered {
+    done(&api, namespace, &job, "cancelled", Command::CancelJob).await
 }
 
-pub async fn cancel(State(api): Shared, Path(job): Path<String>) -> Answered {
-    done(&api, &job, "cancelled", Command::CancelJob).await
-}
-
-pub async fn resume(State(api): Shared, Path(job): Path<String>) -> Answered {
-    done(&api, &job, "active", Command::Resume).await
+pub async fn resume(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(job): Path<String>,
+) -> Answered {
+    done(&api, namespace, &job, "active", Command::Resume).await
 }
 
 async fn done(
     api: &Api,
+    namespace: Namespace,
     job: &str,
     status: &str,
     command: impl FnOnce(JobId) -> Command,
 ) -> Answered {
-    let id = job_id(job)?;
+    let id = find::own_job(api, namespace, job).await?;
     answer(api.node.call(id.shard(), command(id)).await, id, status)
 }
 
@@ -84,8 +90,13 @@ pub fn read_payload_only(text: &str, faults: &mut Faults) {
     read_payload(text, faults);
 }
 
-pub async fn pause(State(api): Shared, Path(job): Path<String>, body: Bytes) -> Answered {
-    let id = job_id(&job)?;
+pub async fn pause(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(job): Path<String>,
+    body: Bytes,
+) -> Answered {
+    let id = find::own_job(&api, namespace, &job).await?;
     let mut faults = Faults::default();
     let (reason, until) = read_pause(optional_text(&body)?, &mut faults);
     if !faults.is_empty() {
@@ -98,11 +109,12 @@ pub async fn pause(State(api): Shared, Path(job): Path<String>, body: Bytes) -> 
 
 pub async fn trigger(
     State(api): Shared,
+    Tenant(namespace): Tenant,
     Path(job): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
-    let id = job_id(&job)?;
+    let id = find::own_job(&api, namespace, &job).await?;
     let text = optional_text(&body)?;
     let mut faults = Faults::default();
     let payload = read_payload(text, &mut faults);
@@ -114,12 +126,17 @@ pub async fn trigger(
         key: Text::from(key),
         body: body_hash(text) ^ model::hash::mix(id.bits().1),
     });
-    let trigger = Command::Trigger { job: id, id: node::random::bits(), payload, key };
+    let number = node::random::bits();
+    let trigger = Command::Trigger { job: id, id: number, payload, key };
     let run = match api.node.call(id.shard(), trigger).await {
         Answer::Made(Made::Run(run)) => run,
         Answer::Refused(refused) => return Err(refused.into()),
         _ => return Err(unexpected()),
     };
+    // Another run than the one that was asked for is that of the first request under this key.
+    let ours = RunId::new(id, Cause::Trigger(number));
+    let replayed = if run == ours { "false" } else { "true" };
     let body = json!({"id": id.to_string(), "run_id": run.to_string(), "status": "ready"});
-    Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+    let headers = [("idempotency-replayed", replayed)];
+    Ok((StatusCode::ACCEPTED, headers, Json(body)).into_response())
 }

@@ -4,17 +4,39 @@
 //! read from the store, never from the core's memory.
 
 mod about;
+mod backfill;
+mod batch;
+mod body;
+mod dead;
+mod definition;
 mod doctor;
 mod door;
-mod history;
+mod ending;
+mod events;
+mod explain;
+mod find;
 mod hold;
+mod job_patch;
+mod job_put;
 mod job_read;
+mod job_update;
 mod job_verbs;
 mod jobs;
+mod key_verbs;
+pub mod keys;
 pub mod limits;
+mod lists;
+mod log;
+mod merge_patch;
+pub mod metrics;
+mod naming;
+mod occurrences;
 pub mod openapi;
+mod operations;
 mod patience;
 mod preview;
+mod query;
+mod queues;
 mod refusal;
 mod room;
 pub mod route;
@@ -23,41 +45,78 @@ mod run_verbs;
 pub mod secrets;
 mod serve;
 mod spec;
+mod stats;
 mod table;
 pub mod target_test;
 mod tenant;
 pub mod tls;
+mod warnings;
 mod work;
 
+pub use door::RequestId;
+pub use key_verbs::shown;
 pub use route::{Route, Scope, Twice};
 pub use serve::{Bounds, Peer, Server, serve};
 pub use table::table;
+pub use tenant::{Caller, Tenant};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use model::Namespace;
 use node::NodeHandle;
+use node::namespaces::Namespaces;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::Semaphore;
 
 /// The only namespace of this version.
 pub(crate) const DEFAULT: Namespace = Namespace(0);
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Api {
     pub node: NodeHandle,
     /// Where we listen; on loopback only callers of this machine are heard.
     pub listen: SocketAddr,
     pub secrets: Arc<dyn secrets::SigningSecrets>,
     pub tester: Arc<dyn target_test::TargetTester>,
+    pub requests: metrics::Requests,
+    pub ring: keys::Ring,
+    pub namespaces: Namespaces,
+    /// Room for bodies, in KiB.
+    bodies: Semaphore,
+    server: OnceLock<Arc<room::Room>>,
+}
+
+impl Api {
+    pub fn new(
+        node: NodeHandle,
+        listen: SocketAddr,
+        secrets: Arc<dyn secrets::SigningSecrets>,
+        tester: Arc<dyn target_test::TargetTester>,
+    ) -> Api {
+        let requests = metrics::Requests::of(&table::table());
+        let bodies = Semaphore::new(limits::BODIES_KIB_MAX);
+        let (ring, namespaces) = (keys::Ring::default(), Namespaces::new(node.clone()));
+        let server = OnceLock::new();
+        Api { node, listen, secrets, tester, requests, ring, namespaces, bodies, server }
+    }
+
+    /// The connections of this server are shown in the metrics.
+    pub fn watch(&self, server: &Server) {
+        let _ = self.server.set(server.room());
+    }
+
+    fn open_connections(&self) -> u64 {
+        self.server.get().map_or(0, |room| room.open() as u64)
+    }
 }
 
 pub(crate) type Shared = axum::extract::State<Arc<Api>>;
 
-pub fn routes(api: Api) -> Router {
-    let api = Arc::new(api);
+pub fn routes(api: Arc<Api>) -> Router {
     route::router(&api, table::table())
-        .layer(DefaultBodyLimit::max(limits::BODY_MAX))
+        // The door has read the body already, within its own limit.
+        .layer(DefaultBodyLimit::disable())
         .layer(axum::middleware::from_fn_with_state(api.clone(), door::guard))
         .with_state(api)
 }

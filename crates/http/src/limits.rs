@@ -33,6 +33,10 @@ pub const CLOSE_GRACE: Duration = Duration::from_secs(5);
 pub const REQUEST_ID_MAX: usize = 128;
 /// The longest Idempotency-Key.
 pub const KEY_MAX: usize = 255;
+/// API keys, revoked ones included: all of them are in memory.
+pub const KEYS_MAX: usize = 10_000;
+/// The longest name of an API key.
+pub const KEY_NAME_MAX: usize = 128;
 /// The farthest `at` or `delay`.
 pub const FARTHEST: Span = Span::from_secs(50 * 366 * 86_400);
 pub const TIMEOUT_HTTP: Span = Span::from_secs(30);
@@ -58,3 +62,51 @@ pub const DOCTOR_LATE: Span = Span::from_secs(10);
 pub const DOCTOR_TRIES: usize = 5;
 /// What a claim's call may take beyond its wait.
 pub const CLAIM_MARGIN: Span = Span::from_secs(5);
+/// Running runs that a job shows.
+pub const RUNNING_SHOWN: usize = 20;
+/// The longest `?wait=` for the end of a run.
+pub const WAIT_MAX: Span = Span::from_secs(60);
+/// Streams of events at once; each holds a connection.
+pub const STREAMS_MAX: usize = 256;
+/// Events told in one piece of a stream.
+pub const STREAM_SLICE: usize = 256;
+/// A comment keeps a quiet stream open, and finds out that its reader is gone.
+pub const STREAM_QUIET: Duration = Duration::from_secs(15);
+/// What a listener waits before it comes again.
+pub const STREAM_RETRY_MS: u32 = 2_000;
+/// Items of a list when nobody says how many, and the most of them.
+pub const LIST_LIMIT: u64 = 100;
+pub const LIST_LIMIT_MAX: u64 = 1_000;
+/// The rate of a backfill when nobody says one, and the largest, in runs per second.
+pub const BACKFILL_RATE: u64 = 10;
+pub const BACKFILL_RATE_MAX: u64 = 1_000;
+/// Instants that a dry run looks at one by one; beyond it only their number is told.
+pub const DRY_RUN_MAX: usize = 100_000;
+/// Rows of one read for the interface.
+pub const READ_PAGE: usize = 1_000;
+/// From so many jobs in the same second on, a warning says that it is a herd.
+pub const HERD: u32 = 100;
+/// Seconds whose herds are counted.
+pub const HERDS_KEPT: usize = 10_000;
+/// Clock changes that a new job is warned of: those of the coming year.
+pub const DST_WARNED_AHEAD: Span = Span::from_secs(366 * 86_400);
+/// Lines of NDJSON that are made at once.
+pub const BATCH_SLICE: usize = 500;
+/// The longest line, and the longest request of lines.
+pub const LINE_MAX: usize = 512 * 1024;
+pub const NDJSON_MAX: usize = BODY_MAX;
+/// Tries to reserve a name that others want too.
+pub const NAME_TRIES: usize = 8;
+/// Runs that statistics look at: the newest.
+pub const STATS_RUNS: usize = 1_000;
+/// Work that is due soon, in a queue's numbers.
+pub const QUEUE_SOON: Span = Span::from_secs(300);
+/// Dead runs that are looked at to group them.
+pub const GROUPED_MAX: usize = 10_000;
+/// Letters of an error that tell groups apart.
+pub const GROUP_ERROR_MAX: usize = 200;
+/// Runs that one request may name.
+pub const IDS_MAX: usize = 1_000;
+/// The rate of a bulk operation when nobody says one, and the largest, in runs per second.
+pub const BULK_RATE: u64 = 50;
+pub const BULK_RATE_MAX: u64 = 1_000;

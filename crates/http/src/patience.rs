@@ -1,7 +1,9 @@
-//! A stream that does not wait for ever for its peer to read: a write that makes no progress for so
-//! long fails, and with it the connection. Reads are timed where their meaning is known (heads by
-//! hyper, bodies by the door).
+//! Not waiting for ever. `Patient`: a stream whose write makes no progress for so long fails, and with it
+//! the connection. `Punctual`: a body whose next part does not come in time breaks off. Other reads are
+//! timed where their meaning is known (heads by hyper, whole bodies by the door).
 
+use axum::body::{Body, Bytes};
+use hyper::body::Frame;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -84,5 +86,43 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = Pin::new(&mut self.stream).poll_shutdown(context);
         self.judge(context, shut)
+    }
+}
+
+#[derive(Debug)]
+pub struct Punctual {
+    body: Body,
+    patience: Duration,
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl Punctual {
+    pub fn new(body: Body, patience: Duration) -> Punctual {
+        Punctual { body, patience, waiting: None }
+    }
+}
+
+impl hyper::body::Body for Punctual {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if frame.is_ready() {
+            self.waiting = None;
+            return frame;
+        }
+        let patience = self.patience;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        match waiting.as_mut().poll(context) {
+            Poll::Ready(()) => {
+                let late = io::Error::new(io::ErrorKind::TimedOut, "the body does not come");
+                Poll::Ready(Some(Err(axum::Error::new(late))))
+            }
+            Poll::Pending => Poll::Pending,
+        }
     }
 }

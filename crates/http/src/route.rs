@@ -7,11 +7,13 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use hyper::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use wire::Faults;
 
 /// Who may use a route. A key has one scope; `Admin` may use all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// Anybody who is heard at all, without a key too.
     Open,
@@ -26,6 +28,13 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// Of a key.
+    pub fn of(name: &str) -> Option<Scope> {
+        [Scope::Read, Scope::Submit, Scope::Worker, Scope::Admin]
+            .into_iter()
+            .find(|scope| scope.name() == name)
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Scope::Open => "none",
@@ -191,8 +200,8 @@ impl Route {
 /// The router of these routes; each has its gate in front (`door::gate`).
 pub fn router(api: &Arc<Api>, routes: Vec<Route>) -> Router<Arc<Api>> {
     let mut router = Router::new();
-    for route in routes {
-        let gate = door::Gate::of(api.clone(), &route);
+    for (index, route) in routes.into_iter().enumerate() {
+        let gate = door::Gate::of(api.clone(), index, &route);
         let layer = axum::middleware::from_fn_with_state(Arc::new(gate), door::pass);
         router = router.route(route.path, route.handler.layer(layer));
     }

@@ -1,46 +1,75 @@
 //! A run as the store has it: its row and its lease while it lives, its history after.
 
+use crate::limits::WAIT_MAX;
+use crate::query::Query;
 use crate::refusal::{Answered, Refusal};
-use crate::{Api, Shared, history};
+use crate::tenant::Tenant;
+use crate::{Api, Shared, find};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::response::IntoResponse;
-use model::read::{Page, Read};
-use model::row::{HistoryRow, Holder, Key, LeaseRow, Row, RunRow};
-use model::{RunId, RunState, Status, Time};
+use hyper::StatusCode;
+use model::row::{HistoryRow, Holder, LeaseRow, RunRow};
+use model::{Cause, Namespace, RunId, RunState, Status, Time};
 use serde_json::value::RawValue;
+use std::time::Duration;
+use store::search::filter::is_end;
 use wire::answer::{Attempt, Run};
 use wire::timestamp;
 
-pub fn run_id(text: &str) -> Result<RunId, Refusal> {
-    RunId::parse(text).ok_or_else(|| Refusal::not_found("run"))
-}
-
-pub async fn show(State(api): Shared, Path(run): Path<String>) -> Answered {
-    Ok(Json(read(&api, run_id(&run)?).await?).into_response())
-}
-
-pub async fn read(api: &Api, run: RunId) -> Result<Run, Refusal> {
-    let keys = vec![Key::Run(run), Key::Lease(run)];
-    let Page::Rows(rows) = api.node.read(run.job.shard(), Read::Rows(keys)).await? else {
-        return Err(crate::refusal::unexpected());
+/// The run now or, with `?wait=`, when it has ended (final, or dead and waiting for a person) or the
+/// time is over.
+pub async fn show(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(run): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answered {
+    let run = find::run(&run)?;
+    let mut query = Query::read(query.as_deref());
+    let wait = query.span("wait");
+    if wait.is_some_and(|wait| wait > WAIT_MAX) {
+        query.faults.add("?wait", "a request waits at most 60s; ask again after that");
+    }
+    query.finish()?;
+    let Some(wait) = wait else {
+        return Ok(Json(read(&api, namespace, run).await?).into_response());
     };
-    let (mut row, mut lease) = (None, None);
-    for found in rows.into_iter().flatten() {
-        match found {
-            Row::Run(found) => row = Some(found),
-            Row::Lease(found) => lease = Some(found),
-            _ => {}
+    let limit = Duration::from_micros(wait.micros().max(0).unsigned_abs());
+    let over = tokio::time::sleep(limit);
+    tokio::pin!(over);
+    // Registered before the look, so that an end between the two is not missed.
+    let Some(waiting) = api.node.events().wait_for(run) else {
+        let detail = "too many requests wait; ask without ?wait";
+        return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, "busy", detail));
+    };
+    loop {
+        let found = read(&api, namespace, run).await?;
+        if found.status == "dead" || is_final(found.status) || api.node.events().is_closing() {
+            return Ok(Json(found).into_response());
+        }
+        tokio::select! {
+            () = waiting.woken() => {}
+            () = &mut over => return Ok(Json(read(&api, namespace, run).await?).into_response()),
         }
     }
-    let past = history::attempts(api, run).await?;
+}
+
+pub fn is_final(status: &str) -> bool {
+    RunState::ALL.iter().any(|state| state.is_final() && name(*state) == status)
+}
+
+pub async fn read(api: &Api, namespace: Namespace, run: RunId) -> Result<Run, Refusal> {
+    let (row, lease) = find::run_rows(api, run).await?;
+    let past = api.node.attempts_of(run).await?;
     match row {
-        Some(row) => Ok(live(&row, lease.as_ref(), &past)),
-        None => finished(api, run, &past).await,
+        Some(row) if row.flow.namespace == namespace => Ok(live(&row, lease.as_ref(), &past)),
+        Some(_) => Err(Refusal::not_found("run")),
+        None => finished(api, namespace, run, &past),
     }
 }
 
-fn live(row: &RunRow, lease: Option<&LeaseRow>, past: &[HistoryRow]) -> Run {
+pub fn live(row: &RunRow, lease: Option<&LeaseRow>, past: &[HistoryRow]) -> Run {
     let state = if lease.is_some() { RunState::Running } else { row.state };
     Run {
         id: row.id.to_string(),
@@ -63,26 +92,38 @@ fn live(row: &RunRow, lease: Option<&LeaseRow>, past: &[HistoryRow]) -> Run {
     }
 }
 
-async fn finished(api: &Api, run: RunId, past: &[HistoryRow]) -> Result<Run, Refusal> {
-    let ids = Run { id: run.to_string(), job_id: run.job.to_string(), ..Run::default() };
-    if let Some(last) = past.last().filter(|last| last.after.is_final()) {
-        let output = last.output.as_ref().map(|bytes| json_or_text(bytes));
-        return Ok(Run {
-            status: name(last.after),
-            scheduled_for: Some(time(last.nominal)),
-            due_at: Some(time(last.due)),
-            attempt: last.attempt,
-            finished_at: Some(time(last.finished)),
-            error: last.error.as_ref().map(ToString::to_string),
-            output,
-            attempts: Some(attempts(past)),
-            ..ids
-        });
-    }
-    match history::succeeded(api, run).await? {
-        Some(true) => Ok(Run { status: "succeeded", ..ids }),
-        Some(false) => Ok(Run { status: "failed", ..ids }),
-        None => Err(Refusal::not_found("run")),
+fn finished(
+    api: &Api,
+    namespace: Namespace,
+    run: RunId,
+    past: &[HistoryRow],
+) -> Result<Run, Refusal> {
+    let last = past.last().filter(|last| last.namespace == namespace && is_end(last));
+    let Some(last) = last else {
+        let at = match run.cause() {
+            Cause::Occurrence(at) => at.max(run.job.minted()),
+            Cause::Backfill { .. } | Cause::Rerun(_) | Cause::Trigger(_) => Time::MIN,
+            Cause::OneOff => run.job.minted(),
+        };
+        return Err(find::gone_or_never(api, "run", at));
+    };
+    Ok(Run { attempts: Some(attempts(past)), ..ended(last) })
+}
+
+/// A run as the row of its end says.
+pub fn ended(last: &HistoryRow) -> Run {
+    Run {
+        id: last.run.to_string(),
+        job_id: last.run.job.to_string(),
+        status: name(last.after),
+        scheduled_for: Some(time(last.nominal)),
+        due_at: Some(time(last.due)),
+        attempt: last.attempt,
+        worker: last.worker.as_ref().map(ToString::to_string),
+        finished_at: Some(time(last.finished)),
+        error: last.error.as_ref().map(ToString::to_string),
+        output: last.output.as_ref().map(|bytes| json_or_text(bytes)),
+        ..Run::default()
     }
 }
 
@@ -128,7 +169,7 @@ pub const fn name(state: RunState) -> &'static str {
     }
 }
 
-const fn status(status: Status) -> &'static str {
+pub const fn status(status: Status) -> &'static str {
     match status {
         Status::Succeeded => "succeeded",
         Status::Failed => "failed",

@@ -1,14 +1,16 @@
 //! From a request to the core's definition of a job. Form was checked by `wire`; this checks sense.
 
-use crate::DEFAULT;
+use crate::definition::JSON_TYPE;
 use crate::limits::{
     FARTHEST, PAYLOAD_MAX, TIMEOUT_HTTP, TIMEOUT_MAX, TIMEOUT_MIN, TIMEOUT_WORKER,
 };
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use calendar::{Schedule, ScheduleError};
 use hyper::header::{HeaderName, HeaderValue};
 use model::{
-    Bytes, CatchUp, Dialect, Dst, Gap, Overlap, Policy, Repeat, ScheduleSpec, Span, Spec, Target,
-    Text, Time, When,
+    Bytes, CatchUp, Dialect, Dst, Gap, Namespace, Overlap, Policy, Repeat, ScheduleSpec, Span,
+    Spec, Target, Text, Time, When,
 };
 use wire::Faults;
 use wire::job::{CatchUpRequest, JobRequest, ScheduleRequest, TargetRequest, WhenRequest};
@@ -30,7 +32,13 @@ const RESERVED: [&str; 12] = [
 ];
 
 /// None if something is wrong; `faults` then says what.
-pub fn of(job: JobRequest, now: Time, pointer: &str, faults: &mut Faults) -> Option<Spec> {
+pub fn of(
+    namespace: Namespace,
+    job: JobRequest,
+    now: Time,
+    pointer: &str,
+    faults: &mut Faults,
+) -> Option<Spec> {
     let schedule = schedule(job.schedule, now, &format!("{pointer}/schedule"), faults);
     let default_timeout = match &job.target {
         Some(TargetRequest::Worker { .. }) => TIMEOUT_WORKER,
@@ -40,10 +48,8 @@ pub fn of(job: JobRequest, now: Time, pointer: &str, faults: &mut Faults) -> Opt
     if timeout < TIMEOUT_MIN || timeout > TIMEOUT_MAX {
         faults.add(format!("{pointer}/timeout"), "a timeout lies between 100ms and 24h");
     }
-    let payload = job.payload.unwrap_or_default();
-    if payload.len() > PAYLOAD_MAX {
-        faults.add(format!("{pointer}/payload"), "a payload has at most 256 KiB");
-    }
+    let (payload, content_type) =
+        payload(job.payload, job.payload_base64, job.content_type, pointer, faults);
     let target = target(job.target?, pointer, faults)?;
     let usual = Policy::default();
     let policy = Policy {
@@ -58,14 +64,14 @@ pub fn of(job: JobRequest, now: Time, pointer: &str, faults: &mut Faults) -> Opt
         return None;
     }
     Some(Spec {
-        namespace: DEFAULT,
-        name: None,
+        namespace,
+        name: job.name.map(Text::from),
         owner: job.owner.map(Text::from),
         tags: job.tags.into_iter().map(|(k, v)| (Text::from(k), Text::from(v))).collect(),
         schedule,
         target,
-        payload: Bytes::from(payload.into_bytes()),
-        content_type: Text::from("application/json"),
+        payload: Bytes::from(payload),
+        content_type: Text::from(content_type),
         queue: Text::from(job.queue.unwrap_or_else(|| "default".to_string())),
         group: job.group.map(Text::from),
         priority: job.priority.unwrap_or(5) as u8,
@@ -77,9 +83,55 @@ pub fn of(job: JobRequest, now: Time, pointer: &str, faults: &mut Faults) -> Opt
             _ => Overlap::QueueOne,
         },
         catch_up: catch_up(job.catch_up),
-        permanent: None,
+        permanent: job.permanent.map(Into::into),
         request_id: None,
     })
+}
+
+/// The bytes that will be sent, and what they are.
+pub fn payload(
+    json: Option<String>,
+    base64: Option<String>,
+    content_type: Option<String>,
+    pointer: &str,
+    faults: &mut Faults,
+) -> (Vec<u8>, String) {
+    let given = content_type.is_some();
+    let content_type = content_type.unwrap_or_else(|| JSON_TYPE.to_string());
+    let field = if base64.is_some() { "payload_base64" } else { "payload" };
+    if content_type.parse::<HeaderValue>().is_err() || !content_type.contains('/') {
+        let message = "a content type looks like application/octet-stream";
+        faults.add(format!("{pointer}/content_type"), message);
+    }
+    let bytes = match (json, base64) {
+        (Some(_), Some(_)) => {
+            let message = "one of payload and payload_base64 is expected, not both";
+            faults.add(format!("{pointer}/payload_base64"), message);
+            Vec::new()
+        }
+        (None, Some(text)) => {
+            if !given {
+                let message = "say what payload_base64 holds, such as application/octet-stream";
+                faults.add(format!("{pointer}/content_type"), message);
+            }
+            BASE64.decode(text.as_bytes()).unwrap_or_else(|_| {
+                let message = "this is not base64 (the standard alphabet, with padding)";
+                faults.add(format!("{pointer}/payload_base64"), message);
+                Vec::new()
+            })
+        }
+        (json, None) => {
+            if given && content_type != JSON_TYPE {
+                let message = "another content type than JSON needs payload_base64";
+                faults.add(format!("{pointer}/content_type"), message);
+            }
+            json.unwrap_or_default().into_bytes()
+        }
+    };
+    if bytes.len() > PAYLOAD_MAX {
+        faults.add(format!("{pointer}/{field}"), "a payload has at most 256 KiB");
+    }
+    (bytes, content_type)
 }
 
 fn catch_up(request: Option<CatchUpRequest>) -> CatchUp {

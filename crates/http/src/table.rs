@@ -1,14 +1,87 @@
 //! Every route, once. What is not here does not exist, and what is here is described: the router, the
 //! OpenAPI document, the scopes and the test that sends each request twice are made from this.
 
+use crate::limits::LIST_LIMIT_MAX;
+use crate::route::ParamKind::{Choice, Number, Span, Text, Time};
 use crate::route::Scope::{Admin, Open, Read, Submit, Worker};
 use crate::route::Twice::{Key, Named, Reads, Refused, Same};
-use crate::route::{Route, delete, get, post};
+use crate::route::{Param, Route, delete, get, patch, post, put};
 use crate::{
-    about, doctor, hold, job_read, job_verbs, jobs, openapi, preview, run_read, run_verbs, secrets,
-    target_test, work,
+    about, backfill, batch, dead, doctor, events, explain, hold, job_patch, job_put, job_read,
 };
+use crate::{
+    job_verbs, jobs, lists, metrics, occurrences, openapi, operations, preview, queues, run_read,
+};
+use crate::{key_verbs, run_verbs, secrets, stats, target_test, work};
 use wire::{answer as a, webhook};
+
+const SHORT: usize = 255;
+
+const LIMIT: Param = Param {
+    name: "limit",
+    kind: Number { first: 1, last: LIST_LIMIT_MAX },
+    says: "At most so many items.",
+};
+const CURSOR: Param = Param {
+    name: "cursor",
+    kind: Text { longest: SHORT },
+    says: "The next_cursor of the page before.",
+};
+const QUEUE: Param =
+    Param { name: "queue", kind: Text { longest: SHORT }, says: "Only of this queue." };
+const Q: Param = Param { name: "q", kind: Text { longest: SHORT }, says: "Holds this text." };
+const STATUS: Param = Param {
+    name: "status",
+    kind: Text { longest: SHORT },
+    says: "States with commas between, or the groups pending, finished, failed.",
+};
+const JOB: Param = Param {
+    name: "job",
+    kind: Text { longest: SHORT },
+    says: "Only of this job, an id or a name.",
+};
+const WORKER: Param =
+    Param { name: "worker", kind: Text { longest: SHORT }, says: "Held by this worker." };
+const CAUSE: Param = Param {
+    name: "cause",
+    kind: Choice(&["one_off", "occurrence", "trigger", "backfill", "rerun"]),
+    says: "Why it was made.",
+};
+const SINCE: Param = Param { name: "since", kind: Time, says: "Ended, or due, at or after this." };
+const UNTIL: Param = Param { name: "until", kind: Time, says: "Ended, or due, before this." };
+
+const JOBS: &[Param] = &[
+    STATUS,
+    QUEUE,
+    Param { name: "tag", kind: Text { longest: SHORT }, says: "A tag, or tag:value." },
+    Param { name: "owner", kind: Text { longest: SHORT }, says: "Only of this owner." },
+    Q,
+    LIMIT,
+    CURSOR,
+];
+const RUNS_OF_JOB: &[Param] = &[STATUS, QUEUE, WORKER, CAUSE, Q, SINCE, UNTIL, LIMIT, CURSOR];
+const RUNS: &[Param] = &[JOB, STATUS, QUEUE, WORKER, CAUSE, Q, SINCE, UNTIL, LIMIT, CURSOR];
+const DEAD: &[Param] = &[JOB, QUEUE, WORKER, CAUSE, Q, SINCE, UNTIL, LIMIT, CURSOR];
+const OCCURRENCES: &[Param] = &[
+    Param { name: "from", kind: Time, says: "From here; yesterday unless given." },
+    Param { name: "to", kind: Time, says: "To here; a week ahead unless given." },
+    LIMIT,
+    CURSOR,
+];
+const EVENTS: &[Param] = &[
+    Param {
+        name: "types",
+        kind: Text { longest: SHORT },
+        says: "Types with commas between, or what stands before their dot.",
+    },
+    JOB,
+    QUEUE,
+    Param {
+        name: "last_event_id",
+        kind: Text { longest: SHORT },
+        says: "Go on after this one, like the header Last-Event-ID.",
+    },
+];
 
 pub fn table() -> Vec<Route> {
     vec![
@@ -16,13 +89,25 @@ pub fn table() -> Vec<Route> {
             .says("Make a job.", Submit, Key)
             .body("JobRequest", jobs::read_one)
             .answers::<a::Created>(202),
-        post("/v1/jobs/batch", jobs::batch)
+        get("/v1/jobs", lists::jobs)
+            .says("Jobs, newest first.", Read, Reads)
+            .query(JOBS)
+            .answers::<a::Jobs>(200),
+        post("/v1/jobs/batch", batch::batch)
             .says("Make many jobs; each has its own answer, in order.", Submit, Key)
-            .body("BatchRequest", jobs::read_batch_fully)
+            .body("BatchRequest", batch::read_only)
             .answers::<a::Batch>(200),
         get("/v1/jobs/{job}", job_read::show).says("A job.", Read, Reads).answers::<a::Job>(200),
+        put("/v1/jobs/{job}", job_put::put)
+            .says("Make a job of this name, or change it to this.", Submit, Same)
+            .body("JobRequest", jobs::read_one)
+            .answers::<a::Job>(200),
+        patch("/v1/jobs/{job}", job_patch::patch)
+            .says("Change a job: a merge patch, with If-Match.", Submit, Same)
+            .body("PatchRequest", job_patch::read_only)
+            .answers::<a::Job>(200),
         delete("/v1/jobs/{job}", job_verbs::cancel)
-            .says("Cancel a job.", Submit, Refused)
+            .says("Cancel a job.", Submit, Same)
             .answers::<a::JobChanged>(200),
         post("/v1/jobs/{job}/pause", job_verbs::pause)
             .says("Pause a recurring job.", Submit, Same)
@@ -35,8 +120,75 @@ pub fn table() -> Vec<Route> {
             .says("Run a recurring job now, beside its schedule.", Submit, Key)
             .optional_body("TriggerRequest", job_verbs::read_payload_only)
             .answers::<a::Triggered>(202),
+        post("/v1/jobs/{job}/backfill", backfill::backfill)
+            .says("Runs for instants of the past, as an operation.", Submit, Key)
+            .body("BackfillRequest", backfill::read_only)
+            .answers::<a::Operation>(202),
+        get("/v1/jobs/{job}/runs", lists::runs_of_job)
+            .says("The runs of a job, newest first.", Read, Reads)
+            .query(RUNS_OF_JOB)
+            .answers::<a::Runs>(200),
+        get("/v1/jobs/{job}/occurrences", occurrences::list)
+            .says("A job's instants: verdicts of the past, plans of the future.", Read, Reads)
+            .query(OCCURRENCES)
+            .answers::<a::Occurrences>(200),
+        get("/v1/jobs/{job}/stats", stats::stats)
+            .says("How a job's last runs went.", Read, Reads)
+            .answers::<a::Stats>(200),
+        get("/v1/runs", lists::runs)
+            .says("Runs: unfinished ones first, then the last that ended.", Read, Reads)
+            .query(RUNS)
+            .answers::<a::Runs>(200),
+        get("/v1/runs/{run}/explain", explain::explain)
+            .says("Why is it not running?", Read, Reads)
+            .answers::<a::Explained>(200),
+        get("/v1/dead-letters", dead::list)
+            .says("Dead runs, which wait for a person.", Read, Reads)
+            .query(DEAD)
+            .answers::<a::Runs>(200),
+        get("/v1/dead-letters/groups", dead::groups)
+            .says("Dead runs by what they died of.", Read, Reads)
+            .query(&[Param {
+                name: "by",
+                kind: Text { longest: SHORT },
+                says: "job, error or both.",
+            }])
+            .answers::<a::Groups>(200),
+        post("/v1/dead-letters/replay", dead::replay)
+            .says("Replay many dead runs, as an operation.", Submit, Key)
+            .body("BulkRequest", dead::read_only)
+            .answers::<a::Operation>(202),
+        post("/v1/dead-letters/discard", dead::discard)
+            .says("Discard many dead runs, as an operation.", Submit, Key)
+            .body("BulkRequest", dead::read_only)
+            .answers::<a::Operation>(202),
+        get("/v1/operations/{operation}", operations::show)
+            .says("How far an operation is.", Read, Reads)
+            .answers::<a::Operation>(200),
+        post("/v1/operations/{operation}/cancel", operations::cancel)
+            .says("Stop an operation; what it did stays.", Submit, Refused)
+            .answers::<a::Operation>(200),
+        get("/v1/queues", queues::list)
+            .says("Queues that have been used, by name.", Read, Reads)
+            .query(&[LIMIT, CURSOR])
+            .answers::<a::Queues>(200),
+        get("/v1/queues/{queue}", queues::show)
+            .says("A queue and its numbers.", Read, Reads)
+            .answers::<a::Queue>(200),
+        post("/v1/queues/{queue}/pause", queues::pause)
+            .says("Start nothing more of a queue; what runs goes on.", Admin, Same)
+            .optional_body("QueuePauseRequest", queues::read_only)
+            .answers::<a::Queue>(200),
+        post("/v1/queues/{queue}/resume", queues::resume)
+            .says("Start runs of a queue again.", Admin, Same)
+            .answers::<a::Queue>(200),
+        get("/v1/events", events::events)
+            .says("What happens, as server-sent events.", Read, Reads)
+            .query(EVENTS)
+            .answers_text("text/event-stream"),
         get("/v1/runs/{run}", run_read::show)
             .says("A run and its attempts.", Read, Reads)
+            .query(&[Param { name: "wait", kind: Span, says: "Wait so long for its end." }])
             .answers::<a::Run>(200),
         post("/v1/runs/{run}/cancel", run_verbs::cancel)
             .says("Cancel a run.", Submit, Refused)
@@ -80,6 +232,16 @@ pub fn table() -> Vec<Route> {
             .says("Let attempts begin again.", Admin, Same)
             .body("ReleaseRequest", hold::read_release)
             .answers::<a::Held>(200),
+        post("/v1/api-keys", key_verbs::create)
+            .says("Make an API key; its secret is answered once.", Admin, Refused)
+            .body("ApiKeyRequest", key_verbs::read_only)
+            .answers::<a::ApiKeyMade>(201),
+        get("/v1/api-keys", key_verbs::list)
+            .says("The API keys, without their secrets.", Admin, Reads)
+            .answers::<a::ApiKeys>(200),
+        delete("/v1/api-keys/{key}", key_verbs::revoke)
+            .says("Revoke an API key, at once and for ever.", Admin, Same)
+            .answers::<a::ApiKey>(200),
         get("/v1/version", about::version)
             .says("Which version this is.", Read, Reads)
             .answers::<a::Version>(200),
@@ -92,6 +254,9 @@ pub fn table() -> Vec<Route> {
         get("/readyz", about::readyz)
             .says("Does every shard answer?", Open, Reads)
             .answers::<a::Health>(200),
+        get("/metrics", metrics::show)
+            .says("What is counted, for Prometheus.", Read, Reads)
+            .answers_text("text/plain; version=0.0.4; charset=utf-8"),
         get("/openapi.json", openapi::serve)
             .says("This document.", Open, Reads)
             .answers_text("application/json"),

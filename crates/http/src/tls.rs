@@ -5,7 +5,8 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
 use tokio_rustls::TlsAcceptor;
 
 #[derive(Clone, Debug)]
@@ -13,17 +14,30 @@ pub struct Tls {
     cert: PathBuf,
     key: PathBuf,
     config: Arc<RwLock<Arc<ServerConfig>>>,
+    /// What the files looked like when they were last read, well or badly.
+    stamps: Arc<Mutex<Stamps>>,
 }
+
+/// Length and time of change of certificate and key.
+type Stamps = [Option<(u64, SystemTime)>; 2];
 
 impl Tls {
     /// Says which file is at fault and why.
     pub fn open(cert: &Path, key: &Path) -> Result<Tls, String> {
         let config = Arc::new(RwLock::new(Arc::new(read(cert, key)?)));
-        Ok(Tls { cert: cert.to_path_buf(), key: key.to_path_buf(), config })
+        let stamps = Arc::new(Mutex::new([stamp(cert), stamp(key)]));
+        Ok(Tls { cert: cert.to_path_buf(), key: key.to_path_buf(), config, stamps })
+    }
+
+    pub fn has_changed(&self) -> bool {
+        let kept = *self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
+        kept != [stamp(&self.cert), stamp(&self.key)]
     }
 
     /// New connections use the files as they are now.
     pub fn reload(&self) -> Result<(), String> {
+        let stamps = [stamp(&self.cert), stamp(&self.key)];
+        *self.stamps.lock().unwrap_or_else(PoisonError::into_inner) = stamps;
         let config = Arc::new(read(&self.cert, &self.key)?);
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
         Ok(())
@@ -33,6 +47,11 @@ impl Tls {
         let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
         TlsAcceptor::from(config)
     }
+}
+
+fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
+    let data = std::fs::metadata(path).ok()?;
+    Some((data.len(), data.modified().ok()?))
 }
 
 fn read(cert: &Path, key: &Path) -> Result<ServerConfig, String> {

@@ -74,6 +74,11 @@ impl JobId {
         self.slot().shard()
     }
 
+    /// When it was minted, to the millisecond.
+    pub const fn minted(self) -> Time {
+        Time::from_millis((self.hi >> 16) as i64)
+    }
+
     pub fn to_bytes(self) -> [u8; 16] {
         (u128::from(self.hi) << 64 | u128::from(self.lo)).to_be_bytes()
     }

@@ -4,10 +4,10 @@ use crate::clock::BootClock;
 use crate::crash;
 use crate::handle::Shared;
 use crate::lanes::{Lane, Which, lane_of};
-use crate::limits::{INPUT_SLICE, TICK_MAX};
+use crate::limits::{INPUT_SLICE, LOOK_EVERY, TICK_MAX};
 use crate::seen::Seen;
 use model::id::SHARDS;
-use model::{ShardId, Span};
+use model::{ShardId, Span, Time};
 use shard::command::{Answer, Command, CommandId};
 use shard::{CallId, Counts, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
 use std::collections::BTreeMap;
@@ -52,6 +52,8 @@ pub struct Driver {
     pub callers: BTreeMap<CommandId, oneshot::Sender<Answer>>,
     /// Nobody else can hold this store, so shards are taken as fast as the store answers.
     pub exclusive: bool,
+    /// When the queues were last counted for the metrics.
+    pub looked: Time,
 }
 
 impl Driver {
@@ -64,7 +66,7 @@ impl Driver {
             let first = match self.input.recv_timeout(Duration::from_micros(pause).min(TICK_MAX)) {
                 Ok(input) => input,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.host.handle_tick(BootClock.local());
+                    self.tick(BootClock.local());
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -84,9 +86,19 @@ impl Driver {
             // Under load the timeout above never comes, and time passes all the same.
             let local = BootClock.local();
             if self.host.next_tick(local) <= local.plus(Span::from_millis(1)) {
-                self.host.handle_tick(local);
+                self.tick(local);
             }
         }
+    }
+
+    fn tick(&mut self, local: Time) {
+        self.host.handle_tick(local);
+        let metrics = &self.shared.metrics;
+        if local.since(self.looked) > LOOK_EVERY {
+            self.looked = local;
+            metrics.look(&self.host);
+        }
+        metrics.tick.observe(BootClock.local().since(local));
     }
 
     fn handle(&mut self, input: Input) {
@@ -104,6 +116,11 @@ impl Driver {
             Input::Store { which, id, answer } => {
                 if let StoreAnswer::Read(pages) = &answer {
                     self.seen.pages(pages);
+                    self.shared.events.pages(pages);
+                }
+                if which == Which::Commit {
+                    self.shared.events.answered(id, &answer);
+                    self.shared.metrics.answered(id, &answer);
                 }
                 let good = matches!(answer, StoreAnswer::Renew(_) | StoreAnswer::Take(_));
                 self.host.handle_store(local, id, answer);
@@ -145,6 +162,7 @@ impl Driver {
                 }
                 HostOutput::Shard(_, Output::Reply(id, answer)) => {
                     crash::point("reply-before");
+                    self.note_starts(&answer);
                     if let Some(reply) = self.callers.remove(&id)
                         && reply.send(answer).is_err()
                     {
@@ -154,7 +172,10 @@ impl Driver {
                 HostOutput::Shard(_, Output::Stop(run, token)) => {
                     self.shared.stops.stop(run, token);
                 }
-                HostOutput::Shard(shard, Output::Event(event)) => tell(shard, event),
+                HostOutput::Shard(shard, Output::Event(event)) => {
+                    self.shared.metrics.event(&event);
+                    tell(shard, event);
+                }
             }
         }
         let local = BootClock.local();
@@ -163,12 +184,24 @@ impl Driver {
         }
         let live = self.host.shards().filter(|shard| shard.is_live()).count();
         let all = live == usize::from(SHARDS);
+        self.shared.metrics.shards_live.store(live as u64, Ordering::Relaxed);
         self.live.send_if_modified(|was| std::mem::replace(was, all) != all);
+    }
+
+    /// How late the first attempts are that leave with this answer.
+    fn note_starts(&self, answer: &Answer) {
+        let Answer::Claimed(leases) = answer else { return };
+        let Some(now) = self.host.now(BootClock.local()) else { return };
+        for leased in leases.iter().filter(|leased| leased.attempt == 1) {
+            self.shared.metrics.fire_skew.observe(now.since(leased.due));
+        }
     }
 
     fn send(&mut self, id: CallId, call: StoreCall) {
         if let StoreCall::Commit(commits) = &call {
             self.seen.commits(commits);
+            self.shared.events.sent(id, commits);
+            self.shared.metrics.sent(id, commits);
         }
         match lane_of(&call) {
             Which::Commit => self.commit.send(id, call),
@@ -186,7 +219,17 @@ fn tell(shard: ShardId, event: Event) {
         Event::Quarantined => "work that cannot be stored was set aside",
         Event::LostTail => "the store lost what it had acknowledged",
         Event::RoomShort => "the store has no room",
+        Event::ClockRanWild => "the clock ran ahead of the store's; it is not trusted",
+        Event::UnknownLost => "a commit without an answer was not applied; decided again",
+        Event::TookOver | Event::TookOverRunning => {
+            tracing::debug!(shard = shard.0, event = ?event, "taken over");
+            return;
+        }
+        Event::Gave => {
+            tracing::warn!(shard = shard.0, "given to another node");
+            return;
+        }
         _ => return,
     };
-    eprintln!("duly: shard {}: {what}", shard.0);
+    tracing::warn!(shard = shard.0, event = ?event, "{what}");
 }

@@ -2,20 +2,23 @@
 
 use crate::clock::BootClock;
 use crate::driver::Input;
+use crate::events::Events;
 use crate::limits::{ATTEMPTS_SHOWN, CALL_WAIT};
+use crate::metrics::Metrics;
 use crate::stops::{Stopped, Stops};
 use model::read::{Page, Read};
 use model::row::HistoryRow;
 use model::{JobId, Namespace, NodeId, RunId, ShardId, Span, Spec, Text, Time, Token};
 use shard::Counts;
 use shard::command::{Answer, Command, CommandId, Refused};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::catalog::{Changed, Entry, EntryChange, List, Place};
 use store::search::{FindJobs, FindRuns, Found, JobFound, QueueCounts, RunFound};
 use store::{Backend, StoreError};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
 /// What driver and callers share.
 #[derive(Debug, Default)]
@@ -25,6 +28,20 @@ pub struct Shared {
     /// The last number given to a command or a request.
     pub last: AtomicU64,
     pub stops: Arc<Stops>,
+    pub metrics: Metrics,
+    /// How long history is kept, in microseconds; 0 = it is not removed.
+    pub kept: AtomicI64,
+    pub events: Arc<Events>,
+    /// Somebody asked for a bulk operation.
+    pub bulk: Notify,
+    queues: Mutex<BTreeSet<(Namespace, Text)>>,
+}
+
+impl Shared {
+    /// Queues that are known to have been used.
+    pub fn queues(&self) -> MutexGuard<'_, BTreeSet<(Namespace, Text)>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Clone)]
@@ -165,6 +182,20 @@ impl NodeHandle {
     /// A number for a claim that no other request of this process has.
     pub fn request(&self) -> u64 {
         self.shared.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// How long what has ended can be looked up.
+    pub fn kept(&self) -> Span {
+        Span::from_micros(self.shared.kept.load(Ordering::Relaxed))
+    }
+
+    /// What happens from now on, and what just happened.
+    pub fn events(&self) -> &Arc<Events> {
+        &self.shared.events
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
     }
 
     pub fn stopped(&self, run: RunId, token: Token) -> Stopped {

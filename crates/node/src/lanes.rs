@@ -1,10 +1,13 @@
 //! Lanes: threads that carry store calls, one at a time each. What waits for a lane waits in the
-//! driver, in order; how much that can be is bounded by the core (one commit, one ownership call,
+//! driver, in order; how much that can be is bounded by the core (one commit, one ownership call and a
+//! renewal beside it,
 //! `PAGES_MAX` pages and the reads of the commands in its inboxes).
 
 use crate::calls::carry;
+use crate::clock::BootClock;
 use crate::crash;
 use crate::driver::Input;
+use crate::handle::Shared;
 use shard::{CallId, StoreCall};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,7 +38,12 @@ pub struct Lane {
 }
 
 impl Lane {
-    pub fn start(which: Which, store: Arc<dyn Store>, input: SyncSender<Input>) -> Lane {
+    pub fn start(
+        which: Which,
+        store: Arc<dyn Store>,
+        input: SyncSender<Input>,
+        shared: Arc<Shared>,
+    ) -> Lane {
         let (thread, calls) = sync_channel::<(CallId, StoreCall)>(1);
         crate::tasks::thread(&format!("lane-{which:?}").to_lowercase(), move || {
             while let Ok((id, call)) = calls.recv() {
@@ -43,7 +51,14 @@ impl Lane {
                     crash::point("commit-before");
                     crash::during("commit-during");
                 }
+                let began = BootClock.local();
                 let answer = carry(store.as_ref(), &call);
+                let took = BootClock.local().since(began);
+                match which {
+                    Which::Commit => shared.metrics.commit.observe(took),
+                    Which::Read => shared.metrics.read.observe(took),
+                    Which::Own => {}
+                }
                 crash::point(match call {
                     StoreCall::Commit(_) => "commit-after",
                     StoreCall::Read(_) => "load-after",

@@ -17,15 +17,19 @@
 //!
 //! What it does not do: forward to other nodes (there is one), write outside the store.
 
+pub mod bulk;
 mod calls;
 pub mod clock;
 pub mod crash;
 mod driver;
+pub mod events;
 mod handle;
 mod lanes;
 pub mod limits;
+pub mod metrics;
 pub mod names;
 pub mod namespaces;
+pub mod queues;
 pub mod random;
 mod retention;
 mod seen;

@@ -34,6 +34,16 @@ pub const CLOCK_HELD: Span = Span::from_secs(60);
 pub const TEST_CLOCK_EVERY: Duration = Duration::from_millis(2);
 /// The driver looks around at least this often, whatever the core says.
 pub const TICK_MAX: Duration = Duration::from_secs(1);
+/// Events that a listener can still be told: minutes of an ordinary day (about 200 bytes each).
+pub const EVENTS_KEPT: usize = 65_536;
+/// Jobs of which is remembered where they belong and how they stand, to tell events by.
+pub const JOBS_KNOWN_MAX: usize = 200_000;
+/// Requests that wait for the end of a run.
+pub const WAITS_MAX: usize = 4_096;
+/// Queues that metrics name; a label per queue of a large installation would drown whoever scrapes.
+pub const QUEUES_SHOWN: usize = 100;
+/// How often the queues are counted for the metrics.
+pub const LOOK_EVERY: Span = Span::from_secs(2);
 /// Namespaces remembered, and entries of them read at once.
 pub const NAMESPACES_KNOWN: usize = 10_000;
 /// A namespace that others make at the same time is looked for so often.
@@ -44,3 +54,16 @@ pub const PRUNE_SLICE: usize = 500;
 pub const PRUNE_PAUSE: Duration = Duration::from_millis(50);
 /// From the end of a pass to the beginning of the next, at most.
 pub const PRUNE_AGAIN: Duration = Duration::from_secs(600);
+/// Queues that are known to have been used.
+pub const QUEUES_KNOWN: usize = 100_000;
+/// Dead runs that are counted before a bulk operation begins.
+pub const BULK_COUNT_MAX: usize = 10_000;
+/// Runs of one slice of a bulk operation, and the pause after it: at most 1,000 a second.
+pub const BULK_SLICE: usize = 1_000;
+pub const BULK_PAUSE: Duration = Duration::from_secs(1);
+/// How often operations are looked for without being told.
+pub const BULK_AGAIN: Duration = Duration::from_secs(60);
+/// Entries of operations read at once.
+pub const BULK_LIST: usize = 200;
+/// An operation that is over can be looked up for so long.
+pub const BULK_KEPT: Span = Span::from_secs(30 * 86_400);

@@ -13,7 +13,7 @@ use crate::limits::{CALLS_MAX, INPUT_MAX, READS_MAX, SETTLES_MAX};
 use crate::seen::{Seen, SeenQueue};
 use crate::{crash, random, tasks};
 use model::cluster::Renew;
-use model::{NodeId, Span};
+use model::{NodeId, Span, Time};
 use shard::limits::NODE_TTL;
 use shard::{Bug, Host, Planted};
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ impl Node {
         let (live, is_live) = watch::channel(false);
         let shared = Arc::new(Shared::default());
         shared.last.store(random::bits() >> 8, Ordering::Relaxed);
-        let lane = |which| Lane::start(which, store.clone(), input.clone());
+        let lane = |which| Lane::start(which, store.clone(), input.clone(), shared.clone());
         let mut host = Host::new(id, planted());
         if options.exclusive {
             host.follow_clock_steps();
@@ -68,6 +68,7 @@ impl Node {
             live,
             callers: BTreeMap::new(),
             exclusive: options.exclusive,
+            looked: Time::MIN,
         };
         tasks::thread("driver", move || driver.run());
         let handle = NodeHandle {

@@ -23,6 +23,17 @@ pub fn end(why: &str) -> ! {
     std::process::exit(EXIT_FAILED)
 }
 
+/// As many open files and sockets as the system allows this process; the usual soft limit is less
+/// than the connections there is room for.
+pub fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    if let Err(error) = raised {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+}
+
 /// A thread for the life of the process.
 pub fn thread(name: &str, body: impl FnOnce() + Send + 'static) {
     if let Err(error) = std::thread::Builder::new().name(name.to_string()).spawn(body) {

@@ -123,11 +123,22 @@ pub struct Settle {
 /// How the holder says its attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    Succeeded { output: Option<Bytes> },
-    Failed { error: Text, code: Option<u16>, retryable: bool, retry_after: Option<Span> },
+    Succeeded {
+        output: Option<Bytes>,
+    },
+    Failed {
+        error: Text,
+        code: Option<u16>,
+        retryable: bool,
+        retry_after: Option<Span>,
+    },
     TimedOut,
-    Snoozed { until: Time },
+    Snoozed {
+        until: Time,
+    },
     Released,
+    /// Only said by the core: the claimer hung up, and nobody heard of the lease.
+    Unheard,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -448,6 +448,14 @@ impl Flows {
         self.collect_at = self.ids.len() * 2;
     }
 
+    /// What waits, flow by flow: how many are in memory, whether more is on disk, and since when the
+    /// first one waits.
+    pub fn waiting(&self) -> impl Iterator<Item = (&FlowKey, usize, bool, Option<Time>)> {
+        self.flows.iter().flatten().filter(|flow| !flow.front.is_empty() || flow.more).map(|flow| {
+            (&flow.key, flow.front.len(), flow.more, flow.front.front().map(|entry| entry.due))
+        })
+    }
+
     /// Entries in memory, for marking what is in use and for recounts.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.flows.iter().flatten().flat_map(|flow| {

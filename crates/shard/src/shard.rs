@@ -120,8 +120,8 @@ pub struct Shard {
     /// Until when this node's own lease can be trusted.
     pub(crate) trusted_until: Time,
     pub(crate) floor_written: Time,
-    /// The floor was written by a clock that has been set back since.
-    pub(crate) floor_ahead: bool,
+    /// The floor, if it was written by a clock that has been set back since; or that runs wild now.
+    pub(crate) floor_ahead: Option<Time>,
 }
 
 impl Shard {
@@ -174,7 +174,7 @@ impl Shard {
             outputs: VecDeque::new(),
             trusted_until: now,
             floor_written: now,
-            floor_ahead: false,
+            floor_ahead: None,
         };
         shard.begin_load(taken, alive, now);
         shard
@@ -213,13 +213,13 @@ impl Shard {
     pub fn handle_gone(&mut self, now: Time, caller: CommandId) {
         self.waiters.remove(caller);
         self.inbox.remove(caller);
-        let leases = self.leases.told(caller);
+        let leases = self.leases.untell(caller);
         if !leases.is_empty() {
             self.pipeline.withdraw(caller);
             self.event(Event::ClaimUndone);
-            let release = |(run, token)| Settle { run, token, end: End::Released };
-            let release = leases.into_iter().map(release).collect();
-            self.inbox.push_front(Caller::NOBODY, Command::Settle(release));
+            let unheard = |(run, token)| Settle { run, token, end: End::Unheard };
+            let settles = leases.into_iter().map(unheard).collect();
+            self.inbox.push_front(Caller::NOBODY, Command::Settle(settles));
             self.work(now);
         }
     }
@@ -259,6 +259,11 @@ impl Shard {
     /// Runs and other things held in memory: what the limits bound.
     pub fn resident(&self) -> usize {
         self.flows.resident() + self.timer.len() + self.leases.len()
+    }
+
+    /// What waits for a claimer, flow by flow (`Flows::waiting`): for those who watch.
+    pub fn waiting(&self) -> impl Iterator<Item = (&model::FlowKey, usize, bool, Option<Time>)> {
+        self.flows.waiting()
     }
 
     /// Did the last pass stop before everything that could be decided was?

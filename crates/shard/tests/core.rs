@@ -8,6 +8,8 @@ mod support;
 
 #[path = "core/clock.rs"]
 mod clock;
+#[path = "core/clocks.rs"]
+mod clocks;
 #[path = "core/fairness.rs"]
 mod fairness;
 #[path = "core/gone.rs"]
@@ -18,7 +20,11 @@ mod loading;
 mod operators;
 #[path = "core/outcomes.rs"]
 mod outcomes;
+#[path = "core/ownership.rs"]
+mod ownership;
 #[path = "core/recurring.rs"]
 mod recurring;
+#[path = "core/routing.rs"]
+mod routing;
 #[path = "core/runs.rs"]
 mod runs;

@@ -2,8 +2,9 @@
 
 use crate::event::Happens;
 use crate::world::World;
-use model::Span;
+use model::{Epoch, ShardId, Span};
 use shard::StoreCall;
+use std::collections::BTreeMap;
 use store::faulty::{Call, Fault};
 use store::memory::Incarnation;
 use store::{Refusal, Store};
@@ -104,14 +105,16 @@ impl World {
                 self.store.inner().lose_tail(Incarnation::Next);
             }
             self.log.tail_lost.push(self.now);
+            self.log.lost_epochs = before;
         } else {
             self.store.inner().restore(snapshot);
         }
         self.store.inner().mark_replicated();
     }
 
-    fn epochs(&self) -> Vec<u32> {
-        self.store.inner().dump().shards.iter().map(|shard| shard.row.epoch.0).collect()
+    fn epochs(&self) -> BTreeMap<ShardId, Epoch> {
+        let shards = self.store.inner().dump().shards;
+        shards.iter().map(|shard| (shard.row.shard, shard.row.epoch)).collect()
     }
 
     /// Faults of single calls.

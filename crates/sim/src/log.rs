@@ -4,7 +4,7 @@
 //! Times are the true ones, which are the store's clock.
 
 use model::row::Holder;
-use model::{RunId, Time, Token};
+use model::{Epoch, RunId, ShardId, Time, Token};
 use shard::Event;
 use shard::command::{Answer, Beat, Command, CommandId, End, SettleAnswer};
 use std::collections::BTreeMap;
@@ -19,6 +19,8 @@ pub struct Log {
     pub events: BTreeMap<Event, u64>,
     /// When the store forgot commits that it had acknowledged.
     pub tail_lost: Vec<Time>,
+    /// The epochs of the shards when it last did: attempts up to them may have been forgotten.
+    pub lost_epochs: BTreeMap<ShardId, Epoch>,
     /// When the store refused something on purpose because of a poisoned row.
     pub poisoned: u64,
 }

@@ -1,8 +1,14 @@
 //! What duly answers about jobs and runs.
 
+mod views;
+
+pub use views::*;
+
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Created {
@@ -25,31 +31,64 @@ pub struct Job {
     pub id: String,
     pub status: &'static str,
     pub version: u32,
+    /// The run of a one-off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
+    /// The schedule in words.
     pub description: Option<String>,
+    /// The next instant of the schedule, and when it is due after jitter.
     pub next_run_at: Option<String>,
     pub next_due_at: Option<String>,
-    pub queue: Option<String>,
-    pub group: Option<String>,
-    pub priority: Option<u8>,
-    pub target: Option<Target>,
-    pub payload: Option<Box<RawValue>>,
     pub created_at: Option<String>,
-    pub runs_fired: Option<u64>,
-    pub running: Option<String>,
+    pub updated_at: Option<String>,
+    /// Attempts of a one-off's run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u16>,
+    pub last_run: Option<LastRun>,
+    /// Runs that are not finished.
+    pub running: Vec<String>,
+    pub counts: Option<Counts>,
     pub paused: Option<Paused>,
+    // What the user wrote.
+    pub name: Option<String>,
+    pub owner: Option<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    pub schedule: Option<Value>,
+    pub target: Option<Value>,
+    pub payload: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    pub queue: Option<String>,
+    pub priority: Option<u8>,
+    pub group: Option<String>,
+    pub retry: Option<Value>,
+    pub timeout: Option<String>,
+    pub overlap: Option<&'static str>,
+    pub catch_up: Option<Value>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Target {
-    Http { url: String, method: String },
-    Worker { kind: String },
+pub struct LastRun {
+    pub id: String,
+    pub status: &'static str,
+    pub scheduled_for: String,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Counts {
+    /// Occurrences that became runs.
+    pub fired: u64,
+    pub unfinished: u64,
+    pub backfills: u16,
+    pub reruns: u32,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Paused {
+    pub by: &'static str,
     pub reason: String,
     pub since: String,
     pub until: Option<String>,
@@ -97,10 +136,18 @@ pub struct Claimed {
 pub struct ClaimedRun {
     pub run_id: String,
     pub job_id: String,
+    pub job_name: Option<String>,
     pub kind: String,
     pub attempt: u16,
     pub token: u64,
     pub payload: Option<Box<RawValue>>,
+    /// A payload that is not JSON, and what it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    /// What the attempt before this one died of.
+    pub previous_error: Option<String>,
     pub scheduled_for: String,
     pub due_at: String,
     pub lease_expires_at: String,
@@ -236,4 +283,29 @@ pub struct Finding {
     pub what: String,
     /// What to do.
     pub help: String,
+}
+
+/// What may be told of an API key.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ApiKey {
+    pub id: String,
+    pub scope: String,
+    /// Null: an admin of all namespaces.
+    pub namespace: Option<String>,
+    pub name: Option<String>,
+    pub created_at: String,
+    pub revoked_at: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ApiKeyMade {
+    /// For the header Authorization: Bearer …; it is shown only now.
+    pub key: String,
+    #[serde(flatten)]
+    pub about: ApiKey,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ApiKeys {
+    pub items: Vec<ApiKey>,
 }

@@ -2,22 +2,20 @@
 //! form: whether a schedule makes sense is the calendar's to say.
 
 use crate::fields::{Faults, Object};
-
-/// The longest name of a queue, a group, a kind or a key, in characters.
-const SHORT_MAX: usize = 128;
-const KEY_MAX: usize = 255;
-const URL_MAX: usize = 2_048;
-const PAIRS_MAX: usize = 32;
-const EXPRESSION_MAX: usize = 1_024;
+use crate::limits::{CODES_MAX, EXPRESSION_MAX, KEY_MAX, PAIRS_MAX, SHORT_MAX, URL_MAX};
 
 #[derive(Debug, Default)]
 pub struct JobRequest {
+    pub name: Option<String>,
     pub owner: Option<String>,
     pub tags: Vec<(String, String)>,
     pub schedule: ScheduleRequest,
     pub target: Option<TargetRequest>,
     /// JSON exactly as it was written.
     pub payload: Option<String>,
+    /// Bytes of any kind, instead of `payload`, and what they are.
+    pub payload_base64: Option<String>,
+    pub content_type: Option<String>,
     pub queue: Option<String>,
     pub priority: Option<u64>,
     pub group: Option<String>,
@@ -26,6 +24,8 @@ pub struct JobRequest {
     pub initial: Option<i64>,
     pub factor: Option<u64>,
     pub cap: Option<i64>,
+    /// Answers that are not retried.
+    pub permanent: Option<Vec<u16>>,
     pub timeout: Option<i64>,
     pub overlap: Option<&'static str>,
     pub catch_up: Option<CatchUpRequest>,
@@ -72,7 +72,7 @@ impl JobRequest {
     pub fn read(text: &str, pointer: &str, faults: &mut Faults) -> JobRequest {
         let mut job = JobRequest::default();
         let Some(mut object) = Object::read(text, pointer, faults) else { return job };
-        object.later("name", faults);
+        job.name = read_name(&mut object, faults);
         job.owner = object.short("owner", KEY_MAX, faults);
         job.tags = object.pairs("tags", PAIRS_MAX, faults);
         if let Some(schedule) = object.object("schedule", faults) {
@@ -87,8 +87,8 @@ impl JobRequest {
             None => {}
         }
         job.payload = object.raw("payload").map(|raw| raw.get().to_string());
-        object.later("payload_base64", faults);
-        object.later("content_type", faults);
+        job.payload_base64 = object.text("payload_base64", faults);
+        job.content_type = object.short("content_type", KEY_MAX, faults);
         job.queue = object.short("queue", SHORT_MAX, faults);
         job.priority = object.number("priority", 0..=9, faults);
         job.group = object.short("group", SHORT_MAX, faults);
@@ -98,7 +98,7 @@ impl JobRequest {
             job.initial = retry.span("initial", faults);
             job.factor = retry.number("factor", 1..=100, faults);
             job.cap = retry.span("cap", faults);
-            retry.later("permanent", faults);
+            job.permanent = read_codes(&mut retry, faults);
             retry.finish(faults);
         }
         job.timeout = object.span("timeout", faults);
@@ -121,6 +121,40 @@ impl JobRequest {
         object.finish(faults);
         job
     }
+}
+
+/// A name stands in addresses beside ids, so it never looks like one.
+pub fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    bytes.next().is_some_and(plain)
+        && text.len() <= SHORT_MAX
+        && !text.starts_with("job_")
+        && bytes.all(|byte| plain(byte) || matches!(byte, b'.' | b'_' | b'-'))
+}
+
+fn read_name(object: &mut Object<'_>, faults: &mut Faults) -> Option<String> {
+    let name = object.short("name", SHORT_MAX, faults)?;
+    if !is_name(&name) {
+        let message = "a name has 1 to 128 of a-z, 0-9, dot, _ and -, begins with a letter or a \
+                       digit, and not with job_";
+        faults.add(object.at("name"), message);
+        return None;
+    }
+    Some(name)
+}
+
+fn read_codes(retry: &mut Object<'_>, faults: &mut Faults) -> Option<Vec<u16>> {
+    let at = retry.at("permanent");
+    let list = retry.list("permanent", CODES_MAX, faults)?;
+    let codes: Option<Vec<u16>> = list
+        .iter()
+        .map(|raw| serde_json::from_str(raw.get()).ok().filter(|code| (300..=599).contains(code)))
+        .collect();
+    if codes.is_none() {
+        faults.add(at, "status codes from 300 to 599 are expected here, such as [400, 422]");
+    }
+    codes
 }
 
 impl ScheduleRequest {

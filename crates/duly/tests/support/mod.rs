@@ -49,7 +49,8 @@ impl Server {
         let mut address = None;
         loop {
             let line = lines.recv_timeout(PATIENCE).expect("the server says that it is ready");
-            if let Some(text) = line.trim().strip_prefix("address  http://") {
+            if let Some((_, text)) = line.split_once("://").filter(|(at, _)| at.contains("address"))
+            {
                 address = text.parse().ok();
             }
             if line == "ready" {
@@ -61,6 +62,16 @@ impl Server {
 
     pub fn ask(&self, method: &str, path: &str, body: &str) -> Reply {
         ask(self.address, method, path, body, &[]).expect("an answer")
+    }
+
+    pub fn get(&self, path: &str) -> Value {
+        let reply = self.ask("GET", path, "");
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+        reply.json()
+    }
+
+    pub fn listen(&self, path: &str) -> Listener {
+        Listener::open(self.address, path, None)
     }
 
     pub fn post(&self, path: &str, body: &Value) -> Reply {
@@ -112,6 +123,81 @@ impl Drop for Server {
         // A test that failed leaves no process behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// One event of a stream.
+#[derive(Clone, Debug)]
+pub struct Told {
+    pub id: String,
+    pub name: String,
+    pub data: Value,
+}
+
+/// An open stream of events.
+pub struct Listener {
+    reader: BufReader<TcpStream>,
+    /// The last id that was heard, also without an event.
+    pub id: String,
+}
+
+impl Listener {
+    /// Opened, answered with 200, and listening.
+    pub fn open(to: SocketAddr, path: &str, last: Option<&str>) -> Listener {
+        let mut stream = TcpStream::connect(to).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let last = last.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+        // In HTTP/1.0 a stream has no chunks and ends with its connection.
+        let head = format!("GET {path} HTTP/1.0\r\nHost: {to}\r\n{last}\r\n");
+        stream.write_all(head.as_bytes()).expect("asked");
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a status");
+        assert!(line.contains(" 200 "), "{line}");
+        let mut listener = Listener { reader, id: String::new() };
+        while listener.line().is_some_and(|line| !line.is_empty()) {}
+        // "retry", then the first id.
+        if last.is_empty() {
+            while listener.id.is_empty() {
+                let line = listener.line().expect("a first id");
+                if let Some(id) = line.strip_prefix("id: ") {
+                    listener.id = id.to_string();
+                }
+            }
+        }
+        listener
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = self.reader.read_line(&mut line).expect("the stream goes on");
+        (read > 0).then(|| line.trim_end().to_string())
+    }
+
+    /// The next event; none when the stream has ended.
+    pub fn next(&mut self) -> Option<Told> {
+        let mut name = String::new();
+        loop {
+            let line = self.line()?;
+            if let Some(id) = line.strip_prefix("id: ") {
+                self.id = id.to_string();
+            } else if let Some(event) = line.strip_prefix("event: ") {
+                name = event.to_string();
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                let data = serde_json::from_str(data).expect("JSON");
+                return Some(Told { id: self.id.clone(), name, data });
+            }
+        }
+    }
+
+    /// Waits for an event of this type.
+    pub fn until(&mut self, name: &str) -> Told {
+        loop {
+            let told = self.next().unwrap_or_else(|| panic!("the stream ended before {name}"));
+            if told.name == name {
+                return told;
+            }
+        }
     }
 }
 

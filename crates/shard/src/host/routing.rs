@@ -41,8 +41,15 @@ impl Host {
         let Some(route) = self.routes.get_mut(&id) else { return };
         if route.sent_to.is_some() {
             if route.deadline <= local {
-                // No answer came: it may have been done.
+                // No answer came: it may have been done. A claim may wait on in the shard, if its
+                // time is over by our clock and not yet by the store's: what it gets from now on
+                // would be nobody's.
+                let claims = matches!(route.command, Command::Claim(_));
+                let here = route.sent_to == Some(self.node);
                 self.answer(id, Answer::Refused(Refused::Unknown));
+                if claims && here {
+                    self.gone(local, id);
+                }
             }
             return;
         }

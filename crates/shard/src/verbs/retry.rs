@@ -111,15 +111,16 @@ impl Shard {
         &mut self,
         now: Time,
         lease: Lease,
+        report: Report,
         side: Option<JobSide>,
     ) -> SettleAnswer {
         let mut lease = lease;
         lease.entry.attempts = lease.row.attempt;
         if lease.entry.attempts >= ATTEMPTS_MAX {
-            self.bury(now, lease, Status::Released, Report::default(), side);
+            self.bury(now, lease, Status::Released, report, side);
             return SettleAnswer::Ok { state: RunState::Dead, next: None };
         }
-        self.again_now(now, lease, Status::Released, Move::Release, Report::default());
+        self.again_now(now, lease, Status::Released, Move::Release, report);
         SettleAnswer::Ok { state: RunState::Ready, next: None }
     }
 }

@@ -48,6 +48,10 @@ impl Shard {
         let Some(lease) = self.valid_lease(settle).cloned() else {
             return self.settled_before(settle);
         };
+        if settle.end == End::Unheard && self.leases.is_told(settle.run) {
+            // The same request was asked again while this waited for rows.
+            return Ok(SettleAnswer::Stale);
+        }
         let side = self.job_side(settle.run)?;
         let answer = self.apply_settle(now, lease, &settle.end, side);
         self.recent.put(settle.run, settle.token, answer);
@@ -65,7 +69,8 @@ impl Shard {
         let answer = match self.row(Key::History(settle.run, settle.token))? {
             // What the owner recorded because the holder said nothing in time is no answer to it.
             Some(Row::History(row))
-                if row.status != Status::Lost && row.error.as_deref() != Some(NO_ANSWER) =>
+                if row.status != Status::Lost
+                    && !matches!(row.error.as_deref(), Some(NO_ANSWER | UNHEARD)) =>
             {
                 SettleAnswer::Ok { state: row.after, next: row.next }
             }
@@ -97,7 +102,9 @@ impl Shard {
             }
             // A person asked it to stop: however it stopped, that is what happened.
             _ if lease.row.cancel => {
-                self.finish(now, lease, CANCELLED, Report::default(), side);
+                let error = (*end == End::Unheard).then(|| Text::from(UNHEARD));
+                let report = Report { error, ..Report::default() };
+                self.finish(now, lease, CANCELLED, report, side);
                 over(RunState::Cancelled)
             }
             End::Failed { error, code, retryable, retry_after } => {
@@ -110,13 +117,20 @@ impl Shard {
                 self.fail(now, lease, Status::TimedOut, Report::default(), Some(None), side)
             }
             End::Snoozed { until } => self.snooze(now, lease, *until, side),
-            End::Released => self.give_back(now, lease, side),
+            End::Released => self.give_back(now, lease, Report::default(), side),
+            End::Unheard => {
+                let report = Report { error: Some(Text::from(UNHEARD)), ..Report::default() };
+                self.give_back(now, lease, report, side)
+            }
         }
     }
 }
 
 /// Recorded when the owner ended an attempt whose holder had not answered.
 pub(crate) const NO_ANSWER: &str = "no answer before the deadline";
+
+/// Recorded when a claim went back because its claimer had hung up.
+pub(crate) const UNHEARD: &str = "the claimer hung up before it heard";
 
 pub(crate) fn no_answer() -> Text {
     Text::from(NO_ANSWER)

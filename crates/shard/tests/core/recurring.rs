@@ -364,3 +364,45 @@ fn a_catch_up_row_is_named_after_where_it_begins() {
     assert!(backlogs(&world).iter().all(|id| matches!(id.kind, BacklogKind::CatchUp { .. })));
     assert_each_instant_has_one_verdict(&world, job, 100, world.now);
 }
+
+/// The anchor of an interval is the instant of the decision. If the batch with that decision is
+/// dropped and the job is made again later, what was compiled for the first one must go too.
+#[test]
+fn a_schedule_compiled_in_a_batch_that_was_dropped_is_compiled_again() {
+    let mut world = World::new();
+    world.hold_commits = true;
+    let id = world.job_id();
+    let job = shard::command::NewJob {
+        id,
+        spec: std::sync::Arc::new(every(100)),
+        key: None,
+        paused: false,
+    };
+    let submit = world.send(Command::Submit(vec![job]));
+    // Used at once, while the batch is under way: the schedule is compiled and kept.
+    let pause = world.send(Command::Pause { job: id, reason: "".into(), until: None });
+    let resume = world.send(Command::Resume(id));
+    world.fates.push_back(Fate::Lost);
+    world.set_now(start_plus(7));
+    world.commit_held();
+    for id in [submit, pause, resume] {
+        world.answer(id);
+    }
+    world.secs(300);
+    assert_eq!(nominals(&world.claim(10)), [107]);
+    let mark = world.job_row(id).mark;
+    assert_eq!(mark.since(start_plus(7)).micros() % 100_000_000, 0, "{mark:?}");
+}
+
+#[test]
+fn a_catch_up_window_shorter_than_a_minute_writes_no_verdict_over_what_fires() {
+    for window in [1, 15, 59] {
+        let catch_up = CatchUp::All { window: Span::from_secs(window), max: 100, per_second: 10 };
+        let mut world = World::new();
+        let job = world.submit(Spec { overlap: Overlap::Allow, ..with_catch_up(10, catch_up) });
+        world.down_for(Span::from_secs(205));
+        world.secs(30);
+        let until = world.job_row(job).mark;
+        assert_each_instant_has_one_verdict(&world, job, 10, until);
+    }
+}

@@ -1,6 +1,7 @@
 //! A world of one shard over a store in memory. It answers reads and commits at once, unless a test
 //! holds them back; it keeps what the shard said. Time moves only when a test moves it.
 
+pub mod cluster;
 mod specs;
 
 pub use specs::*;
@@ -52,7 +53,7 @@ pub struct World {
     pub fates: VecDeque<Fate>,
     /// A commit that changes one of these is refused for that row.
     pub poison: Vec<Key>,
-    /// The test makes memory and store disagree on purpose.
+    /// The test makes memory and store, or their clocks, disagree on purpose.
     pub may_differ: bool,
     /// The disk is full: a commit that adds runs or specs is refused for room.
     pub full: bool,
@@ -201,6 +202,7 @@ impl World {
         match self.store.commit(std::slice::from_ref(commit)).unwrap().outcomes[0] {
             Outcome::Durable => CommitEnd::Durable,
             Outcome::Row { index } if self.may_differ => CommitEnd::Row { index },
+            Outcome::Early if self.may_differ => CommitEnd::Early,
             Outcome::Row { index } => {
                 panic!("memory and store disagree: {:?}", commit.changes[index])
             }

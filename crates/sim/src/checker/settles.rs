@@ -10,9 +10,12 @@ use shard::command::{End, SettleAnswer};
 /// Recorded when the owner ended an attempt whose holder had not answered (`verbs/settle.rs`).
 pub(super) const NO_ANSWER: &str = "no answer before the deadline";
 
-/// Was this attempt ended by its owner because the holder said nothing?
+/// Recorded by an owner whose claimer hung up before it heard.
+const UNHEARD: &str = "the claimer hung up before it heard";
+
+/// Was this attempt ended by its owner because the holder said nothing, or heard nothing?
 pub(super) fn ended_by_owner(row: &HistoryRow) -> bool {
-    row.status == Status::Lost || row.error.as_deref() == Some(NO_ANSWER)
+    row.status == Status::Lost || matches!(row.error.as_deref(), Some(NO_ANSWER | UNHEARD))
 }
 
 /// May this end have been recorded with this status? What is not success becomes "cancelled" if a
@@ -24,6 +27,7 @@ fn becomes(end: &End, status: Status) -> bool {
         End::TimedOut => matches!(status, Status::TimedOut | Status::Cancelled),
         End::Snoozed { .. } => matches!(status, Status::Snoozed | Status::Cancelled),
         End::Released => matches!(status, Status::Released | Status::Cancelled),
+        End::Unheard => false,
     }
 }
 
@@ -115,8 +119,16 @@ pub(super) fn same_settle_same_answer(view: &View<'_>, report: &mut Report) {
 ///
 /// **Why.** Fence twice: the owner's epoch at commit, the attempt's token at settle.
 /// **Without it** a zombie ends the attempt of the worker that has replaced it.
+///
+/// What went back because nobody heard of it was begun by nobody.
 pub(super) fn recorded_ends_were_said(view: &View<'_>, report: &mut Report) {
     for run in view.history.keys() {
+        for row in view.attempts(*run).filter(|row| row.error.as_deref() == Some(UNHEARD)) {
+            let starts = view.starts.get(run).map(Vec::as_slice).unwrap_or_default();
+            if starts.iter().any(|start| start.token == row.token) {
+                report.add(format!("taken back as unheard, and begun: {row:?}"));
+            }
+        }
         for row in view.attempts(*run).filter(|row| !ended_by_owner(row)) {
             let settles = view.settles.get(&(row.run, row.token));
             let said = settles.is_some_and(|all| all.iter().any(|s| becomes(&s.end, row.status)));
@@ -162,6 +174,12 @@ mod tests {
         world.shard().row.epoch = model::Epoch(1_030);
         assert!(!world.broken("settled_ok_is_recorded"));
         world.log.settles[0].token = model::Token::new(model::Epoch(1_030), 1);
+        assert!(world.broken("settled_ok_is_recorded"));
+        // Said by the log, the epochs at the loss are the bound, whether somebody jumped or not.
+        let shard = run().job.shard();
+        world.log.lost_epochs.insert(shard, model::Epoch(1_030));
+        assert!(!world.broken("settled_ok_is_recorded"));
+        world.log.lost_epochs.insert(shard, model::Epoch(1_029));
         assert!(world.broken("settled_ok_is_recorded"));
     }
 
@@ -210,6 +228,18 @@ mod tests {
         world.settle(run(), 1, succeeded(), None);
         assert!(!world.broken("recorded_ends_were_said"));
         world.shard().history[0].status = Status::Failed;
+        assert!(world.broken("recorded_ends_were_said"));
+    }
+
+    #[test]
+    fn a_claim_that_went_back_unheard_was_begun_by_nobody() {
+        let mut world = World::new();
+        world.attempt(run(), 1, |row| {
+            row.status = Status::Released;
+            row.error = Some(super::UNHEARD.into());
+        });
+        assert!(!world.broken("recorded_ends_were_said"));
+        world.start(run(), 1, |_| {});
         assert!(world.broken("recorded_ends_were_said"));
     }
 }

@@ -210,6 +210,14 @@ pub(crate) struct Loss {
 impl Loss {
     fn new(view: &View<'_>) -> Loss {
         let Some(last) = view.log.tail_lost.iter().max() else { return Loss::default() };
+        let over = Some(last.plus(view.settings.loss_grace));
+        let times = view.log.tail_lost.clone();
+        if !view.log.lost_epochs.is_empty() {
+            // Who took a shard after the loss did so in a later epoch. (An owner that died of the
+            // same trouble found no gap, and then nobody jumps.)
+            let after = |(shard, epoch): (&ShardId, &Epoch)| (*shard, Epoch(epoch.0 + 1));
+            return Loss { over, times, safe: view.log.lost_epochs.iter().map(after).collect() };
+        }
         let mut epochs: BTreeMap<ShardId, BTreeSet<Epoch>> = BTreeMap::new();
         for shard in &view.dump.shards {
             epochs.entry(shard.row.shard).or_default().extend([Epoch(0), shard.row.epoch]);
@@ -232,8 +240,7 @@ impl Loss {
                 Some((shard, jump[1]))
             })
             .collect();
-        let over = Some(last.plus(view.settings.loss_grace));
-        Loss { over, times: view.log.tail_lost.clone(), safe }
+        Loss { over, times, safe }
     }
 
     pub fn happened(&self) -> bool {

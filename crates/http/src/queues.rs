@@ -1,0 +1,125 @@
+//! Queues that have been used: how long they are, and whether somebody stopped them. A pause is a hold
+//! of the queue: nothing new starts, what runs goes on.
+
+use crate::jobs::optional_text;
+use crate::limits::{LIST_LIMIT, LIST_LIMIT_MAX, QUEUE_SOON, REASON_MAX};
+use crate::query::Query;
+use crate::refusal::{Answered, Refusal, unexpected};
+use crate::run_read::time;
+use crate::tenant::Tenant;
+use crate::{Api, Shared};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::IntoResponse;
+use model::read::{Page, Read};
+use model::row::Scope;
+use model::{Namespace, Slot, Text, Time};
+use shard::command::{Answer, Command};
+use store::catalog::{Kind, List};
+use wire::answer::{Queue, QueuePaused, Queues};
+use wire::{Faults, Object};
+
+pub async fn list(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    RawQuery(query): RawQuery,
+) -> Answered {
+    let mut query = Query::read(query.as_deref());
+    let limit = query.number("limit", LIST_LIMIT_MAX).unwrap_or(LIST_LIMIT) as usize;
+    let after = query.text("cursor").map(|name| (namespace, Text::from(name)));
+    query.finish()?;
+    let list = List { kind: Kind::Queue, namespace: Some(namespace), after, limit };
+    let entries = api.node.list_entries(list).await?;
+    let full = entries.len() >= limit;
+    let next = entries.last().filter(|_| full).map(|last| last.place.name.to_string());
+    let mut items = Vec::with_capacity(entries.len());
+    for entry in entries {
+        items.push(read(&api, namespace, &entry.place.name).await?);
+    }
+    Ok(Json(Queues { items, next_cursor: next }).into_response())
+}
+
+pub async fn show(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(queue): Path<String>,
+) -> Answered {
+    let queue = known(&api, namespace, &queue).await?;
+    Ok(Json(read(&api, namespace, &queue).await?).into_response())
+}
+
+async fn known(api: &Api, namespace: Namespace, queue: &str) -> Result<Text, Refusal> {
+    let used = node::queues::is_used(&api.node, namespace, queue).await?;
+    used.then(|| Text::from(queue)).ok_or_else(|| Refusal::not_found("queue"))
+}
+
+async fn read(api: &Api, namespace: Namespace, queue: &Text) -> Result<Queue, Refusal> {
+    let counts = api.node.queue_counts(namespace, queue.clone(), QUEUE_SOON).await?;
+    let shard = Slot::of(namespace, queue, 0).shard();
+    let Page::Holds(holds) = api.node.read(shard, Read::Holds).await? else {
+        return Err(unexpected());
+    };
+    let scope = Scope::Queue(namespace, queue.clone());
+    let held = holds.into_iter().find(|(found, _)| *found == scope);
+    let now = api.node.now();
+    Ok(Queue {
+        name: queue.to_string(),
+        ready: counts.ready,
+        running: counts.running,
+        retrying: counts.retrying,
+        dead: counts.dead,
+        due_next_5m: counts.due_soon,
+        oldest_ready_ms: counts.oldest_ready.map(|at| now.since(at).micros().max(0) / 1_000),
+        paused: held.map(|(_, hold)| QueuePaused {
+            reason: hold.reason.to_string(),
+            until: hold.until.map(time),
+        }),
+    })
+}
+
+pub fn read_only(text: &str, faults: &mut Faults) {
+    fields(text, faults);
+}
+
+fn fields(text: &str, faults: &mut Faults) -> (Option<String>, Option<Time>) {
+    let Some(mut object) = Object::read(text, "", faults) else { return (None, None) };
+    let reason = object.short("reason", REASON_MAX, faults);
+    let until = object.time("until", faults).map(Time::from_micros);
+    object.finish(faults);
+    (reason, until)
+}
+
+pub async fn pause(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(queue): Path<String>,
+    body: Bytes,
+) -> Answered {
+    let queue = known(&api, namespace, &queue).await?;
+    let mut faults = Faults::default();
+    let (reason, until) = fields(optional_text(&body)?, &mut faults);
+    if !faults.is_empty() {
+        return Err(Refusal::faults(faults));
+    }
+    let reason = Text::from(reason.unwrap_or_else(|| "paused".to_string()));
+    let scope = Scope::Queue(namespace, queue.clone());
+    told(&api, namespace, &queue, Command::Hold { scope, reason, until }).await
+}
+
+pub async fn resume(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(queue): Path<String>,
+) -> Answered {
+    let queue = known(&api, namespace, &queue).await?;
+    let scope = Scope::Queue(namespace, queue.clone());
+    told(&api, namespace, &queue, Command::Release(scope)).await
+}
+
+async fn told(api: &Api, namespace: Namespace, queue: &Text, command: Command) -> Answered {
+    match api.node.call(Slot::of(namespace, queue, 0).shard(), command).await {
+        Answer::Refused(refused) => Err(refused.into()),
+        _ => Ok(Json(read(api, namespace, queue).await?).into_response()),
+    }
+}
