@@ -1,5 +1,5 @@
 # The command a person types is the command CI runs.
-.PHONY: run test check differential tools sim sim-long chaos chaos-long bench-core
+.PHONY: run test check differential tools sim sim-long chaos chaos-long bench-core bench-start
 
 # Builds the server and serves on http://127.0.0.1:7070, data in ./duly-data.
 run:
@@ -12,7 +12,8 @@ test: tools check
 	cargo run --release -p sim -- --ci
 	$(MAKE) --no-print-directory chaos
 	scripts/differential.sh
-	@if [ -x scripts/fuzz.sh ]; then scripts/fuzz.sh 60; fi
+	scripts/schemathesis.sh
+	@if [ -x scripts/fuzz.sh ]; then scripts/fuzz.sh 30; fi
 	@if [ -x scripts/check-instructions.sh ]; then scripts/check-instructions.sh; fi
 
 check:
@@ -40,6 +41,11 @@ CHAOS_SEEDS ?= 1000..1500
 chaos-long:
 	cargo build --profile test -p duly -p chaos
 	target/debug/chaos --seeds $(CHAOS_SEEDS) --keep target/chaos
+
+# How long a start takes with a million stored jobs.
+bench-start:
+	cargo build --release -p duly -p chaos
+	target/release/chaos --start-with 1000000
 
 # What one life of a run costs the core, with few and with many registered jobs.
 bench-core:

@@ -12,6 +12,7 @@ CRONSIM=2.8
 # must read the same zones, or every difference between two releases looks like our bug.
 TZDATA=2026.5
 CRONER=11.0.0
+SCHEMATHESIS=4.32.5
 # The official library of Standard Webhooks checks our signatures.
 STANDARDWEBHOOKS=1.1.1
 
@@ -39,6 +40,10 @@ need_package valgrind valgrind
 need_package pgbouncer pgbouncer
 # The README's tour is run as it is written, with curl.
 need_package curl curl
+# A failing fsync is injected with strace; a full disk is a small file system of its own.
+need_package strace strace
+need_package mkfs.ext4 e2fsprogs
+need_package mount mount
 
 stamp="$tools/venv/.installed-cronsim-$CRONSIM-tzdata-$TZDATA"
 if [ ! -e "$stamp" ]; then
@@ -50,6 +55,16 @@ if [ ! -e "$stamp" ]; then
     "$tools/venv/bin/pip" install --quiet --disable-pip-version-check \
         "cronsim==$CRONSIM" "tzdata==$TZDATA"
     rm -f "$tools/venv"/.installed-*
+    touch "$stamp"
+fi
+
+# Its own environment: it brings many packages, and no peer of the calendar shall see them.
+stamp="$tools/schemathesis/.installed-$SCHEMATHESIS"
+if [ ! -e "$stamp" ]; then
+    say "installing schemathesis $SCHEMATHESIS into $tools/schemathesis"
+    python3 -m venv "$tools/schemathesis"
+    "$tools/schemathesis/bin/pip" install --quiet --disable-pip-version-check "schemathesis==$SCHEMATHESIS"
+    rm -f "$tools/schemathesis"/.installed-*
     touch "$stamp"
 fi
 

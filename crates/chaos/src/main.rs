@@ -4,13 +4,14 @@
 //!
 //! `chaos --ci` is what CI runs; `chaos --seeds 5..9` runs more, or one world again (its own times
 //! and the machine's decide much, so a seed repeats the plan, not every byte); `chaos --planted`
-//! proves that it can fail. `chaos start-million` measures a start with many stored jobs.
+//! proves that it can fail. `chaos --start-with 1000000` measures a start with many stored jobs.
 
 mod book;
 mod campaign;
 mod client;
 mod http;
 mod limits;
+mod million;
 mod receiver;
 mod server;
 mod story;
@@ -33,6 +34,9 @@ struct Args {
     /// Plant faults of the core into the server; each must be noticed
     #[arg(long)]
     planted: bool,
+    /// Store so many jobs, and measure how long a start takes
+    #[arg(long, value_name = "JOBS")]
+    start_with: Option<u64>,
     /// Keep the folders of worlds that broke a promise here
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -52,6 +56,9 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<bool, String> {
     let binary = server::binary()?;
+    if let Some(jobs) = args.start_with {
+        million::run(&binary, jobs)?;
+    }
     let keep = args.keep.clone();
     let seeds = match &args.seeds {
         Some(text) => Some(campaign::seeds(text)?),

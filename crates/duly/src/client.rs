@@ -5,17 +5,13 @@ use crate::failure::{
 };
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::Request;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use std::future::Future;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -23,8 +19,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use wire::Problem;
 
-const ANSWER_MAX: usize = 32 * 1024 * 1024;
-const TIMEOUT: Duration = Duration::from_secs(35);
+pub(crate) const ANSWER_MAX: usize = 32 * 1024 * 1024;
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(35);
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct Server {
@@ -42,10 +38,15 @@ pub struct Server {
     ca_file: Option<PathBuf>,
 }
 
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 impl Server {
+    /// Without a key or a namespace.
+    pub fn at(url: String) -> Server {
+        Server { url, api_key: None, namespace: None, ca_file: None }
+    }
+
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -97,102 +98,7 @@ impl Server {
         }
     }
 
-    /// Listens to a stream of events until `hear` has enough or the stream ends; `last` is the id
-    /// of the last one. The first that is heard, named `listening`, says that the stream is open.
-    pub fn listen(
-        &self,
-        path: &str,
-        last: &mut Option<String>,
-        mut hear: impl FnMut(&Told) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, Failure> {
-        let runtime = runtime()?;
-        let open = async { tokio::time::timeout(TIMEOUT, self.open(path, last.as_deref())).await };
-        let (mut body, mut connection) = match runtime.block_on(open) {
-            Ok(opened) => opened?,
-            Err(_) => return Err(self.unreachable("no answer in time")),
-        };
-        let mut told = Told { name: "listening".to_string(), data: Value::Null };
-        if hear(&told).is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        let mut rest = Vec::new();
-        loop {
-            let frame = runtime.block_on(async {
-                loop {
-                    tokio::select! {
-                        biased;
-                        frame = body.frame() => return frame,
-                        _ = &mut connection.future, if connection.open => connection.open = false,
-                    }
-                }
-            });
-            let Some(frame) = frame else { return Ok(ControlFlow::Continue(())) };
-            let frame = frame.map_err(|error| self.unreachable(&error.to_string()))?;
-            let Ok(data) = frame.into_data() else { continue };
-            rest.extend_from_slice(&data);
-            if rest.len() > ANSWER_MAX {
-                return Err(self.unreachable("an event without an end"));
-            }
-            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = rest.drain(..=end).collect();
-                let line = String::from_utf8_lossy(&line);
-                let line = line.trim_end();
-                if let Some(id) = line.strip_prefix("id: ") {
-                    *last = Some(id.to_string());
-                } else if let Some(name) = line.strip_prefix("event: ") {
-                    told.name = name.to_string();
-                } else if let Some(data) = line.strip_prefix("data: ") {
-                    told.data = serde_json::from_str(data).unwrap_or_default();
-                    if hear(&told).is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-            }
-        }
-    }
-
-    async fn open(
-        &self,
-        path: &str,
-        last: Option<&str>,
-    ) -> Result<(Incoming, Connection), Failure> {
-        let (host, stream) = self.connect().await?;
-        let broken = |error: hyper::Error| self.unreachable(&error.to_string());
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        let last: Vec<(&str, &str)> = last.map(|id| ("last-event-id", id)).into_iter().collect();
-        let request = self.request("GET", path, host, None, &last)?;
-        let mut connection = Connection { future: Box::pin(connection), open: true };
-        let response = {
-            let answer = sender.send_request(request);
-            tokio::pin!(answer);
-            loop {
-                tokio::select! {
-                    biased;
-                    answer = &mut answer => break answer.map_err(broken)?,
-                    _ = &mut connection.future, if connection.open => connection.open = false,
-                }
-            }
-        };
-        // The sender is dropped here; the connection goes on while its body is read.
-        let status = response.status().as_u16();
-        if status < 400 {
-            return Ok((response.into_body(), connection));
-        }
-        let body = Limited::new(response.into_body(), ANSWER_MAX).collect();
-        tokio::pin!(body);
-        let body = loop {
-            tokio::select! {
-                biased;
-                body = &mut body => break body,
-                _ = &mut connection.future, if connection.open => connection.open = false,
-            }
-        };
-        let body = body.map_err(|error| self.unreachable(&error.to_string()))?.to_bytes();
-        Err(refused(status, &String::from_utf8_lossy(&body)))
-    }
-
-    fn request(
+    pub(crate) fn request(
         &self,
         method: &str,
         path: &str,
@@ -250,7 +156,7 @@ impl Server {
         }
     }
 
-    async fn connect(&self) -> Result<(&str, Box<dyn Stream>), Failure> {
+    pub(crate) async fn connect(&self) -> Result<(&str, Box<dyn Stream>), Failure> {
         let (tls, rest) =
             match (self.url.strip_prefix("http://"), self.url.strip_prefix("https://")) {
                 (Some(rest), _) => (false, rest),
@@ -284,7 +190,7 @@ impl Server {
         Ok((host, Box::new(stream)))
     }
 
-    fn unreachable(&self, why: &str) -> Failure {
+    pub(crate) fn unreachable(&self, why: &str) -> Failure {
         Failure {
             exit: EXIT_UNREACHABLE,
             message: format!("{} cannot be reached: {why}", self.url),
@@ -293,20 +199,7 @@ impl Server {
     }
 }
 
-/// One event of a stream.
-#[derive(Clone, Debug)]
-pub struct Told {
-    pub name: String,
-    pub data: Value,
-}
-
-/// A connection is driven by whoever reads from it.
-struct Connection {
-    future: Pin<Box<dyn Future<Output = Result<(), hyper::Error>>>>,
-    open: bool,
-}
-
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -337,7 +230,7 @@ fn trust(file: Option<&Path>) -> Result<ClientConfig, Failure> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-fn refused(status: u16, text: &str) -> Failure {
+pub(crate) fn refused(status: u16, text: &str) -> Failure {
     let exit = match status {
         404 | 410 => EXIT_NOT_FOUND,
         400..=499 => EXIT_REFUSED,

@@ -1,8 +1,8 @@
 //! `duly events`: what happens, line by line. `duly run watch`: the same for one run, to its end.
 
-use crate::client::Told;
 use crate::failure::{EXIT_UNREACHABLE, Failure};
 use crate::job::Out;
+use crate::stream::Told;
 use crate::{show, wait};
 use serde_json::Value;
 use std::io::Write;

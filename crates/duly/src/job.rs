@@ -2,6 +2,9 @@
 
 use crate::client::Server;
 use crate::failure::{EXIT_USAGE, Failure};
+use crate::job_args::{
+    BackfillArgs, CreateArgs, ListArgs, OccurrencesArgs, PauseArgs, TriggerArgs,
+};
 use crate::show::{self, Column};
 use crate::{job_apply, job_edit, wait};
 use clap::Subcommand;
@@ -63,144 +66,6 @@ impl Out {
     pub fn list(&self, text: &str, columns: &[Column], more: &str) -> Result<String, Failure> {
         if self.json { Ok(show::json(text)) } else { show::table(text, columns, more) }
     }
-}
-
-#[derive(Debug, clap::Args)]
-pub struct CreateArgs {
-    /// Send a webhook to this address
-    #[arg(long, value_name = "URL", required_unless_present = "kind", conflicts_with = "kind")]
-    http: Option<String>,
-    /// Wait for a worker of this kind
-    #[arg(long)]
-    kind: Option<String>,
-    /// A name, unique among unfinished jobs
-    #[arg(long)]
-    name: Option<String>,
-    /// Any JSON
-    #[arg(long, value_name = "JSON")]
-    payload: Option<String>,
-    #[arg(long, group = "when", value_name = "TIME")]
-    at: Option<String>,
-    #[arg(long, group = "when", value_name = "DURATION")]
-    delay: Option<String>,
-    #[arg(long, group = "when", value_name = "DURATION")]
-    every: Option<String>,
-    #[arg(long, group = "when", value_name = "EXPRESSION")]
-    cron: Option<String>,
-    /// The IANA zone in which --cron is read
-    #[arg(long, requires = "cron")]
-    timezone: Option<String>,
-    #[arg(long)]
-    queue: Option<String>,
-    #[arg(long)]
-    group: Option<String>,
-    /// 0 to 9, 9 first
-    #[arg(long)]
-    priority: Option<u8>,
-    #[arg(long, value_name = "DURATION")]
-    timeout: Option<String>,
-    #[arg(long, value_name = "N")]
-    max_retries: Option<u64>,
-    #[arg(long)]
-    owner: Option<String>,
-    /// key=value, as often as you like
-    #[arg(long = "tag", value_name = "KEY=VALUE")]
-    tags: Vec<String>,
-    #[arg(long)]
-    idempotency_key: Option<String>,
-    /// Wait for the end of its run; 6 if it ends badly
-    #[arg(long, conflicts_with_all = ["every", "cron"])]
-    wait: bool,
-    #[command(flatten)]
-    out: Out,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct ListArgs {
-    /// active, paused, …, or pending, finished, failed
-    #[arg(long)]
-    status: Option<String>,
-    #[arg(long)]
-    queue: Option<String>,
-    /// key or key:value
-    #[arg(long)]
-    tag: Option<String>,
-    #[arg(long)]
-    owner: Option<String>,
-    /// Text in the name, the id, the target or a tag
-    #[arg(long)]
-    q: Option<String>,
-    #[arg(long)]
-    limit: Option<String>,
-    #[arg(long)]
-    cursor: Option<String>,
-    #[command(flatten)]
-    out: Out,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct PauseArgs {
-    /// The id or the name
-    job: String,
-    /// Why; whoever finds it paused will ask
-    #[arg(long)]
-    reason: Option<String>,
-    #[arg(long, value_name = "TIME")]
-    until: Option<String>,
-    #[command(flatten)]
-    out: Out,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct TriggerArgs {
-    /// The id or the name
-    job: String,
-    /// Any JSON, instead of the job's own
-    #[arg(long, value_name = "JSON")]
-    payload: Option<String>,
-    /// Wait for the end of the run; 6 if it ends badly
-    #[arg(long)]
-    wait: bool,
-    #[command(flatten)]
-    out: Out,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct BackfillArgs {
-    /// The id or the name
-    job: String,
-    #[arg(long, value_name = "TIME")]
-    from: String,
-    /// Now unless given
-    #[arg(long, value_name = "TIME")]
-    to: Option<String>,
-    /// missing, failed or all
-    #[arg(long)]
-    only: Option<String>,
-    /// Runs per second, such as 10/s
-    #[arg(long)]
-    rate: Option<String>,
-    /// Only say what would run
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    out: Out,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct OccurrencesArgs {
-    /// The id or the name
-    job: String,
-    #[arg(long, value_name = "TIME")]
-    from: Option<String>,
-    #[arg(long, value_name = "TIME")]
-    to: Option<String>,
-    #[arg(long)]
-    limit: Option<String>,
-    #[arg(long)]
-    cursor: Option<String>,
-    #[command(flatten)]
-    out: Out,
 }
 
 const JOBS: [Column; 6] = [

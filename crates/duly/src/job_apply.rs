@@ -84,7 +84,10 @@ fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-fn read(args: &Args) -> Result<Vec<(String, Map<String, Value>)>, Failure> {
+/// A job's name and the rest of its definition.
+type Named = (String, Map<String, Value>);
+
+fn read(args: &Args) -> Result<Vec<Named>, Failure> {
     let file = args.file.display().to_string();
     let refused = |message: String| Failure {
         exit: EXIT_USAGE,

@@ -188,7 +188,7 @@ fn revoke(args: &RevokeArgs) -> Result<String, Failure> {
 fn open(data: &Path) -> Result<Arc<dyn Backend>, Failure> {
     std::fs::create_dir_all(data)
         .map_err(|error| Failure::failed(format!("{} cannot be made: {error}", data.display())))?;
-    let opened = stores::open(&stores::Kind::Sqlite, data).map_err(|failure| Failure {
+    let opened = stores::open(&stores::Kind::Sqlite, data, None).map_err(|failure| Failure {
         help: "duly key … without --data asks the server that runs".to_string(),
         ..failure
     })?;

@@ -4,15 +4,19 @@
 //! run that was waited for ended badly. Nothing here decides
 //! anything about schedules.
 
+mod backup;
 mod client;
 mod clock;
 mod config;
 mod dead;
+mod demo;
+mod doctor;
 mod events;
 mod failure;
 mod fault;
 mod job;
 mod job_apply;
+mod job_args;
 mod job_edit;
 mod key;
 mod limits;
@@ -29,6 +33,7 @@ mod serve;
 mod show;
 mod status;
 mod stores;
+mod stream;
 mod target_test;
 mod vault;
 mod wait;
@@ -51,6 +56,15 @@ enum Command {
     Serve(serve::Args),
     /// Receive webhooks, check their signature, print them.
     Listen(listen::Args),
+    /// See with your own eyes what happens in a crash. Needs no server.
+    #[command(subcommand)]
+    Demo(demo::DemoCommand),
+    /// Look whether anything is wrong.
+    Doctor(doctor::Args),
+    /// Copy the database, also while the server runs.
+    Backup(backup::BackupArgs),
+    /// Make a data folder from a copy.
+    Restore(backup::RestoreArgs),
     /// Make and see jobs.
     #[command(subcommand)]
     Job(job::JobCommand),
@@ -104,6 +118,10 @@ fn main() -> ExitCode {
         Command::Completions { shell } => Ok(completions(shell)),
         Command::Serve(args) => serve::run(&args).map(|()| String::new()),
         Command::Listen(args) => listen::run(&args).map(|()| String::new()),
+        Command::Demo(command) => demo::run(&command),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Backup(args) => backup::backup(&args),
+        Command::Restore(args) => backup::restore(&args),
         Command::Job(command) => job::job(&command),
         Command::Run(command) => run::run(&command),
         Command::Dead(command) => dead::run(&command),

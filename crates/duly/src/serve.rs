@@ -61,6 +61,12 @@ pub struct Args {
     /// Remove the oldest history, however young, while more than this is stored (10GB, 500MB)
     #[arg(long, value_name = "BYTES", env = "DULY_KEEP_BYTES", value_parser = bytes)]
     keep_bytes: Option<u64>,
+    /// Room kept on the disk so that running work can still end when it is full
+    #[arg(long, value_name = "BYTES", env = "DULY_RESERVE", default_value = "64MB", value_parser = bytes)]
+    reserve: u64,
+    /// Begin to dispatch from a restored copy: whatever ran from the original is over
+    #[arg(long)]
+    takeover: bool,
     #[command(flatten)]
     egress: Egress,
 }
@@ -148,7 +154,8 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     })?;
     let listen = listener.local_addr().unwrap_or(args.listen);
     let client = Arc::new(args.egress.client(listen, &tasks)?);
-    let stores::Opened { store, words } = stores::open(&args.store, &args.data)?;
+    let served = stores::Served { reserve: args.reserve, takeover: args.takeover };
+    let stores::Opened { store, words } = stores::open(&args.store, &args.data, Some(served))?;
     crash::point("opened");
     let keys = store
         .list_entries(&http_api::keys::list())

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Backend, Store};
+use store::{Backend, Store, StoreError};
 use store_postgres::PostgresStore;
 use store_sqlite::{OpenError, SqliteStore};
 
@@ -19,6 +19,12 @@ pub const DEFAULT: &str = "sqlite";
 const CARE_EVERY: Duration = Duration::from_secs(1);
 /// How often old idempotency keys are looked for; they are kept for a day and more.
 const ROTATE_ROUNDS: u32 = 600;
+
+const RESTORED: &str = "ALERT: this is a restored copy: it keeps what is sent and dispatches nothing \
+                        until it is started with --takeover";
+const SHORT: &str = "ALERT: the disk is full: no jobs are made (507), running work may end; \
+                     make room in the data folder";
+const ROOM_AGAIN: &str = "there is room again: jobs are made";
 
 #[derive(Clone)]
 pub enum Kind {
@@ -63,13 +69,24 @@ impl Kind {
     }
 }
 
+/// What a store needs while it is served from.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// Bytes kept free for what ends work.
+    pub reserve: u64,
+    /// A restored copy may dispatch.
+    pub takeover: bool,
+}
+
 /// A store, and what it promises, in words.
 pub struct Opened {
     pub store: Arc<dyn Backend>,
     pub words: String,
 }
 
-pub fn open(kind: &Kind, data: &Path) -> Result<Opened, Failure> {
+/// `served`: for a server; a command that looks or changes a thing needs no care.
+pub fn open(kind: &Kind, data: &Path, served: Option<Served>) -> Result<Opened, Failure> {
+    let silent = |error| Failure::failed(format!("the store does not answer: {error:?}"));
     match kind {
         Kind::Memory => {
             let words = "memory: NOTHING IS KEPT over a restart".to_string();
@@ -79,17 +96,31 @@ pub fn open(kind: &Kind, data: &Path) -> Result<Opened, Failure> {
             let clock = EmbeddedClock::start();
             let opened = SqliteStore::open(data, move || clock.now());
             let store = Arc::new(opened.map_err(|error| refused(data, &error))?);
-            care_for(store.clone());
+            if let Some(served) = served {
+                wake(&store, served.takeover).map_err(silent)?;
+                store.keep_room(served.reserve);
+                care_for(store.clone());
+            }
             Ok(Opened { store, words: "sqlite: durable before it answers".to_string() })
         }
         Kind::Postgres(address) => {
             let opened = PostgresStore::open(address);
             let store = Arc::new(opened.map_err(|error| no_database(&error))?);
-            rotate(store.clone());
+            if let Some(served) = served {
+                if served.takeover {
+                    jump(&store).map_err(silent)?;
+                }
+                rotate(store.clone());
+            }
             let words = store.durability().to_string();
             Ok(Opened { store, words })
         }
     }
+}
+
+/// A restored copy may not have seen all epochs that were given out: later ones lie beyond them.
+fn jump(store: &PostgresStore) -> Result<(), StoreError> {
+    store.set_incarnation(store.incarnation()?.saturating_add(1))
 }
 
 /// A database keeps itself in order, but for old idempotency keys.
@@ -105,13 +136,29 @@ fn no_database(error: &store_postgres::OpenError) -> Failure {
     Failure { help, ..Failure::failed(format!("the database cannot be used: {error}")) }
 }
 
+/// A restored copy is held until somebody says that the original is over.
+fn wake(store: &SqliteStore, takeover: bool) -> Result<(), StoreError> {
+    if takeover {
+        store.release_restored()?;
+    } else if store.is_restored()? {
+        eprintln!("duly: {RESTORED}");
+    }
+    Ok(())
+}
+
 /// A store that is broken must not be used by this process any more: only one that reads the file
 /// anew can know what it holds.
 fn care_for(store: Arc<SqliteStore>) {
     let mut round: u32 = 0;
+    let mut was_short = false;
     node::tasks::every("store-care", CARE_EVERY, move || {
         if let Some(why) = store.broken() {
             node::tasks::end(&format!("the store is broken: {why}"));
+        }
+        let short = store.is_short_of_room();
+        if short != was_short {
+            eprintln!("duly: {}", if short { SHORT } else { ROOM_AGAIN });
+            was_short = short;
         }
         // What fails here shows in the next look, or is tried again in a second.
         crash::during("checkpoint-during");

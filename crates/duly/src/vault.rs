@@ -119,8 +119,12 @@ impl Vault {
             state.looked = Some(now);
             let stamp = stamp(&self.data);
             if stamp != state.stamp {
-                state.all = read(&self.data)?;
-                state.stamp = stamp;
+                match read(&self.data) {
+                    Ok(all) => (state.all, state.stamp) = (all, stamp),
+                    // Gone or damaged: what is known goes on signing; the next start will say it.
+                    Err(_) if !state.all.is_empty() => {}
+                    Err(failure) => return Err(failure),
+                }
             }
         }
         let all = state.all.get(&namespace.0).cloned().unwrap_or_default();

@@ -26,7 +26,7 @@ fn says(server: &Server, args: &[&str]) -> String {
 
 fn json_of(server: &Server, args: &[&str]) -> Value {
     let text = says(server, &[args, &["--json"]].concat());
-    serde_json::from_str(&text).unwrap_or_else(|_| panic!("not JSON: {text}"))
+    serde_json::from_str(&text).expect("JSON")
 }
 
 /// Ends with this code, and with the next command to type.

@@ -173,7 +173,9 @@ fn a_worker_claims_beats_and_settles_and_a_stale_token_changes_nothing() {
         let item = json!({"run_id": id, "token": token, "checkpoint": {"at": 3}});
         server.post("/v1/work/heartbeat", &json!({"worker": "w1", "runs": [item]})).json()
     };
-    assert_eq!(beat(token)["results"][0]["status"], "ok");
+    let beaten = beat(token);
+    assert_eq!(beaten["results"][0]["status"], "ok");
+    assert!(beaten["results"][0]["lease_expires_at"].is_string(), "{beaten}");
     assert_eq!(beat(token + 1)["results"][0]["status"], "stale");
     let settle = |token: u64, outcome: Value| {
         let mut item = json!({"run_id": id, "token": token});

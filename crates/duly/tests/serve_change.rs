@@ -149,7 +149,9 @@ fn a_backfill_runs_the_past_as_an_operation() {
     assert_eq!(events.until("operation.over").data["operation_id"], json!(operation));
     assert_eq!(server.get(&format!("/v1/operations/{operation}"))["status"], "done");
     // The same key again is the same operation; nothing runs twice.
-    assert_eq!(send(&range).json()["id"], json!(operation));
+    let again = send(&range);
+    assert_eq!(again.json()["id"], json!(operation));
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
     let claim = json!({"worker": "me", "queues": ["past"], "max": 50, "wait": "0s"});
     let claimed = server.post("/v1/work/claim", &claim).json();
     let mut instants: Vec<String> = claimed["runs"]
@@ -237,9 +239,10 @@ fn a_batch_of_lines_answers_each_line_in_order() {
             )),
         }
     }
-    let kind = [("Content-Type", "application/x-ndjson")];
-    let reply =
-        ask(server.address, "POST", "/v1/jobs/batch", lines.trim_end(), &kind).expect("an answer");
+    let kind = [("Content-Type", "application/x-ndjson"), ("Idempotency-Key", "batch-1")];
+    let send =
+        || ask(server.address, "POST", "/v1/jobs/batch", lines.trim_end(), &kind).expect("heard");
+    let reply = send();
     assert_eq!(reply.status, 200, "{}", reply.text);
     let results = reply.json()["results"].as_array().cloned().expect("results");
     assert_eq!(results.len(), 1_200);
@@ -253,6 +256,9 @@ fn a_batch_of_lines_answers_each_line_in_order() {
     }
     let last = server.get(&format!("/v1/jobs/{}", results[1_199]["id"].as_str().expect("an id")));
     assert_eq!(last["payload"], 1_199);
+    // The same key again: each line is answered as before, and nothing is made.
+    assert_eq!(send().json(), reply.json());
+    assert_eq!(server.get("/v1/queues/q3")["ready"], 120);
     server.stop();
 }
 

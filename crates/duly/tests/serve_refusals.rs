@@ -30,7 +30,7 @@ fn bad_input_is_pointed_at() {
         (format!("{{{t},\"overlap\":\"never\"}}"), "/overlap"),
         (format!("{{{t},\"retry\":{{\"max_retries\":-1}}}}"), "/retry/max_retries"),
         (format!("{{{t},\"retry\":{{\"retires\":1}}}}"), "/retry/retires"),
-        (format!("{{{t},\"name\":\"nightly\"}}"), "/name"),
+        (format!("{{{t},\"name\":\"Nightly\"}}"), "/name"),
         (format!("{{{t},\"payload\":\"{}\"}}", "x".repeat(300_000)), "/payload"),
         ("{}".to_string(), "/target"),
         (r#"{"target":{"http":{}}}"#.to_string(), "/target/http/url"),
@@ -110,6 +110,6 @@ fn strangers_are_not_heard() {
     assert_eq!(send(&[("Origin", "http://localhost:3000")]), 202);
     assert_eq!(send(&[("Content-Type", "text/plain")]), 415);
     assert_eq!(send(&[("Content-Type", "")]), 415);
-    assert_eq!(send(&[("X-Namespace", "other")]), 404);
+    assert_eq!(send(&[("X-Namespace", "No Name")]), 422);
     server.stop();
 }

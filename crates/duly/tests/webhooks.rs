@@ -104,6 +104,9 @@ fn https_needs_a_known_authority() {
     );
     assert_eq!(exit, 2, "{said}");
     assert!(said.contains("holds no certificate"), "{said}");
+    let (exit, said) = duly(&["serve", "--allow-egress", "10.0.0.0/33"], data.path());
+    assert_eq!(exit, 2, "{said}");
+    assert!(said.contains("--allow-egress"), "{said}");
 }
 
 static HELD: AtomicUsize = AtomicUsize::new(0);

@@ -55,7 +55,7 @@ pub const REUSE_WAIT: Duration = Duration::from_millis(50);
 /// What is kept of an answer's body; reading stops there.
 pub const BODY_MAX: usize = 16 * 1024;
 /// The head of an answer may be this large; also the largest buffer of a connection.
-pub const HEAD_MAX: usize = 32 * 1024;
+pub const HEAD_MAX: usize = 16 * 1024;
 pub const HEADERS_MAX: usize = 100;
 /// What TLS may hold back of a request that the receiver does not take.
 pub const TLS_BUFFER_MAX: usize = 16 * 1024;

@@ -74,6 +74,17 @@ impl State {
         busy < most
     }
 
+    /// Counts those who wait; who left is forgotten.
+    fn count(&mut self) {
+        self.waiting = 0;
+        for place in &self.turns {
+            if let Some(host) = self.hosts.get_mut(place) {
+                host.waiting.retain(|one| !one.is_closed());
+                self.waiting += host.waiting.len();
+            }
+        }
+    }
+
     fn host(&mut self, place: &Place) -> &mut HostState {
         if self.hosts.len() >= HOSTS_MAX && !self.hosts.contains_key(place) {
             self.hosts.retain(|_, host| host.busy > 0 || !host.waiting.is_empty());
@@ -104,12 +115,15 @@ impl Slots {
             state.host(place).busy += 1;
             return Entry::Taken(Slot { slots: self.clone(), place: place.clone() });
         }
+        if state.waiting >= WAITING_MAX {
+            state.count();
+        }
         if queued >= HOST_WAITING_MAX || state.waiting >= WAITING_MAX {
             return Entry::Full;
         }
         let (give, given) = oneshot::channel();
         state.host(place).waiting.push_back(give);
-        state.waiting = state.hosts.values().map(|host| host.waiting.len()).sum();
+        state.waiting += 1;
         if !state.turns.contains(place) {
             state.turns.push_back(place.clone());
         }
@@ -162,6 +176,9 @@ impl Slots {
     /// Gives what is free to those who wait, one host after the other.
     fn next(&self, state: &mut State) -> Vec<(oneshot::Sender<Slot>, Slot)> {
         let mut given = Vec::new();
+        if state.turns.is_empty() {
+            return given;
+        }
         let mut stuck = 0;
         while stuck < state.turns.len()
             && let Some(place) = state.turns.pop_front()
@@ -185,7 +202,7 @@ impl Slots {
             stuck = 0;
             given.push((give, Slot { slots: self.clone(), place }));
         }
-        state.waiting = state.hosts.values().map(|host| host.waiting.len()).sum();
+        state.count();
         given
     }
 }

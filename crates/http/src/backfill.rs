@@ -58,10 +58,11 @@ pub async fn backfill(
     };
     let total = Schedule::new(&spec.schedule, &id.to_bytes(), row.versioned)
         .map_or(0, |schedule| schedule.count(from, to));
-    operations::keep_backfill(&api, namespace, made, (rate, total)).await;
+    let new = operations::keep_backfill(&api, namespace, made, (rate, total)).await;
     let operation = operations::of_backlog(&api, namespace, made).await?;
     let location = format!("/v1/operations/{}", operation.id);
-    let headers = [(LOCATION.as_str(), location.as_str())];
+    let replayed = if new { "false" } else { "true" };
+    let headers = [(LOCATION.as_str(), location.as_str()), ("idempotency-replayed", replayed)];
     Ok((StatusCode::ACCEPTED, headers, Json(operation)).into_response())
 }
 

@@ -1,8 +1,9 @@
 //! Many jobs in one request: as `{"jobs": […]}`, or one per line (NDJSON), which is read as it comes.
 //! Items are independent: one that is refused leaves the others made. Answers stand in order.
 
-use crate::jobs::{json_text, read};
-use crate::limits::{BATCH_MAX, BATCH_SLICE, BODY_MAX, LINE_MAX, NDJSON_MAX};
+use crate::door::RequestId;
+use crate::jobs::{HeaderKey, asked_by, json_text, key_header, read};
+use crate::limits::{BATCH_MAX, BATCH_SLICE, BATCH_SLICE_BYTES, BODY_MAX, LINE_MAX, NDJSON_MAX};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, naming};
@@ -23,27 +24,163 @@ use wire::{Faults, Object};
 
 pub const NDJSON: &str = "application/x-ndjson";
 
-pub async fn batch(State(api): Shared, Tenant(namespace): Tenant, request: Request) -> Answered {
+pub async fn batch(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    request_id: RequestId,
+    request: Request,
+) -> Answered {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let lines = kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(NDJSON));
+    let key = key_header(request.headers())?;
+    let mut maker = Maker { api: &api, namespace, request_id, key, new: false };
     let body = request.into_body();
-    let results = if lines {
-        by_lines(&api, namespace, body).await?
-    } else {
-        whole(&api, namespace, body).await?
-    };
-    Ok(Json(json!({ "results": results })).into_response())
+    let results = if lines { maker.by_lines(body).await? } else { maker.whole(body).await? };
+    let headers = [("idempotency-replayed", if maker.new { "false" } else { "true" })];
+    Ok((headers, Json(json!({ "results": results }))).into_response())
 }
 
-async fn whole(api: &Api, namespace: Namespace, body: Body) -> Result<Vec<Value>, Refusal> {
-    let body = axum::body::to_bytes(body, BODY_MAX).await.map_err(|_| too_large(BODY_MAX))?;
-    let mut faults = Faults::default();
-    let items = read_items(json_text(&body)?, &mut faults);
-    if !faults.is_empty() {
-        return Err(Refusal::faults(faults));
+/// What all items of a request share.
+struct Maker<'a> {
+    api: &'a Api,
+    namespace: Namespace,
+    request_id: RequestId,
+    /// Of the whole batch: each item gets one of its own from it, by its place.
+    key: Option<String>,
+    /// Is one of them new?
+    new: bool,
+}
+
+impl Maker<'_> {
+    async fn whole(&mut self, body: Body) -> Result<Vec<Value>, Refusal> {
+        let body = axum::body::to_bytes(body, BODY_MAX).await.map_err(|_| too_large(BODY_MAX))?;
+        let mut faults = Faults::default();
+        let items = read_items(json_text(&body)?, &mut faults);
+        if !faults.is_empty() {
+            return Err(Refusal::faults(faults));
+        }
+        let items = items.iter().map(|item| item.get().as_bytes());
+        Ok(self.make(items, |index| format!("/jobs/{index}"), 0).await)
     }
-    let items = items.iter().map(|item| item.get());
-    Ok(make(api, namespace, items, |index| format!("/jobs/{index}"), 0).await)
+
+    /// A slice of lines is made while the rest is still on its way: what a request holds in memory
+    /// does not grow with it.
+    async fn by_lines(&mut self, mut body: Body) -> Result<Vec<Value>, Refusal> {
+        let mut results = Vec::new();
+        let mut lines: Vec<Vec<u8>> = Vec::new();
+        let (mut rest, mut heard, mut kept) = (Vec::new(), 0, 0);
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(|_| broken_off())?.into_data() else { continue };
+            heard += data.len();
+            if heard > NDJSON_MAX {
+                return Err(too_large(NDJSON_MAX));
+            }
+            rest.extend_from_slice(&data);
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = rest.drain(..=end).collect();
+                kept += line.len();
+                keep(line, &mut lines);
+                if lines.len() >= BATCH_SLICE || kept >= BATCH_SLICE_BYTES {
+                    kept = 0;
+                    self.flush(&mut lines, &mut results).await?;
+                }
+            }
+            if rest.len() > LINE_MAX {
+                return Err(too_large(LINE_MAX));
+            }
+        }
+        keep(rest, &mut lines);
+        self.flush(&mut lines, &mut results).await?;
+        Ok(results)
+    }
+
+    async fn flush(
+        &mut self,
+        lines: &mut Vec<Vec<u8>>,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Refusal> {
+        let first = results.len();
+        if first + lines.len() > BATCH_MAX {
+            let detail = format!(
+                "a batch has at most {BATCH_MAX} lines; the first {first} were made, send the others again"
+            );
+            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail));
+        }
+        let items = lines.iter().map(Vec::as_slice);
+        results.extend(self.make(items, |index| format!("/{index}"), first).await);
+        lines.clear();
+        Ok(())
+    }
+
+    async fn make<'i>(
+        &mut self,
+        items: impl Iterator<Item = &'i [u8]>,
+        pointer: impl Fn(usize) -> String,
+        first: usize,
+    ) -> Vec<Value> {
+        let (api, namespace) = (self.api, self.namespace);
+        let mut results: Vec<Value> = Vec::new();
+        // The jobs of one shard travel together, so that they share a commit.
+        let mut shards: BTreeMap<_, Vec<(usize, NewJob)>> = BTreeMap::new();
+        for (index, item) in items.enumerate() {
+            results.push(Value::Null);
+            let place = first + index;
+            let key = self.key.clone().map(|key| HeaderKey::Batch(key, place));
+            let job = json_text(item)
+                .and_then(|text| read(api, namespace, text, &pointer(place), key))
+                .map(|job| asked_by(job, &self.request_id));
+            match job {
+                // A name is reserved on its own.
+                Ok(job) if job.spec.name.is_some() => {
+                    results[index] = self.one(naming::submit(api, job).await);
+                }
+                Ok(job) => {
+                    if node::queues::used(&api.node, namespace, &job.spec.queue).await.is_err() {
+                        results[index] = refused(&Refusal::from(node::Reading));
+                        continue;
+                    }
+                    shards.entry(job.id.shard()).or_default().push((index, job));
+                }
+                Err(refusal) => results[index] = refused(&refusal),
+            }
+        }
+        for (shard, jobs) in shards {
+            let command = Command::Submit(jobs.iter().map(|(_, job)| job.clone()).collect());
+            match api.node.call(shard, command).await {
+                Answer::Submitted(answers) => {
+                    for ((index, _), answer) in jobs.iter().zip(answers) {
+                        results[*index] = self.one(answer.map_err(Refusal::from));
+                    }
+                }
+                Answer::Refused(why) => {
+                    let refusal = Refusal::from(why);
+                    jobs.iter().for_each(|(index, _)| results[*index] = refused(&refusal));
+                }
+                _ => jobs.iter().for_each(|(index, _)| results[*index] = refused(&unexpected())),
+            }
+        }
+        results
+    }
+
+    fn one(&mut self, answer: Result<Submitted, Refusal>) -> Value {
+        self.new |= answer.as_ref().is_ok_and(|submitted| !submitted.replayed);
+        match answer {
+            Ok(submitted) => json!({"status": 202, "id": naming::id_of(&submitted).to_string()}),
+            Err(refusal) => refused(&refusal),
+        }
+    }
+}
+
+fn keep(line: Vec<u8>, lines: &mut Vec<Vec<u8>>) {
+    if !line.iter().all(u8::is_ascii_whitespace) {
+        lines.push(line);
+    }
+}
+
+fn broken_off() -> Refusal {
+    let detail = "the body broke off; lines before that may have been made, so send it again with the \
+                  same Idempotency-Key";
+    Refusal::new(StatusCode::BAD_REQUEST, "broken_off", detail)
 }
 
 fn read_items<'a>(text: &'a str, faults: &mut Faults) -> Vec<&'a RawValue> {
@@ -60,116 +197,6 @@ fn read_items<'a>(text: &'a str, faults: &mut Faults) -> Vec<&'a RawValue> {
 pub fn read_only(text: &str, faults: &mut Faults) {
     for (index, item) in read_items(text, faults).into_iter().enumerate() {
         JobRequest::read(item.get(), &format!("/jobs/{index}"), faults);
-    }
-}
-
-/// A slice of lines is made while the rest is still on its way: what a request holds in memory does
-/// not grow with it.
-async fn by_lines(api: &Api, namespace: Namespace, mut body: Body) -> Result<Vec<Value>, Refusal> {
-    let mut results = Vec::new();
-    let mut lines: Vec<String> = Vec::new();
-    let (mut rest, mut heard) = (Vec::new(), 0);
-    while let Some(frame) = body.frame().await {
-        let broken = |_| Refusal::new(StatusCode::BAD_REQUEST, "not_json", "the body broke off");
-        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
-        heard += data.len();
-        if heard > NDJSON_MAX {
-            return Err(too_large(NDJSON_MAX));
-        }
-        rest.extend_from_slice(&data);
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = rest.drain(..=end).collect();
-            keep(&line, &mut lines);
-            if lines.len() >= BATCH_SLICE {
-                flush(api, namespace, &mut lines, &mut results).await?;
-            }
-        }
-        if rest.len() > LINE_MAX {
-            return Err(too_large(LINE_MAX));
-        }
-    }
-    keep(&rest, &mut lines);
-    flush(api, namespace, &mut lines, &mut results).await?;
-    Ok(results)
-}
-
-/// What is not UTF-8 stays an item, so that its answer says so in its place.
-fn keep(line: &[u8], lines: &mut Vec<String>) {
-    if !line.iter().all(u8::is_ascii_whitespace) {
-        lines.push(String::from_utf8_lossy(line).trim().to_string());
-    }
-}
-
-async fn flush(
-    api: &Api,
-    namespace: Namespace,
-    lines: &mut Vec<String>,
-    results: &mut Vec<Value>,
-) -> Result<(), Refusal> {
-    let first = results.len();
-    if first + lines.len() > BATCH_MAX {
-        let detail = format!(
-            "a batch has at most {BATCH_MAX} lines; the first {first} were made, send the others again"
-        );
-        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail));
-    }
-    let items = lines.iter().map(String::as_str);
-    results.extend(make(api, namespace, items, |index| format!("/{index}"), first).await);
-    lines.clear();
-    Ok(())
-}
-
-async fn make<'a>(
-    api: &Api,
-    namespace: Namespace,
-    items: impl Iterator<Item = &'a str>,
-    pointer: impl Fn(usize) -> String,
-    first: usize,
-) -> Vec<Value> {
-    let mut results: Vec<Value> = Vec::new();
-    // The jobs of one shard travel together, so that they share a commit.
-    let mut shards: BTreeMap<_, Vec<(usize, NewJob)>> = BTreeMap::new();
-    for (index, item) in items.enumerate() {
-        results.push(Value::Null);
-        match json_text(item.as_bytes())
-            .and_then(|text| read(api, namespace, text, &pointer(first + index), None))
-        {
-            // A name is reserved on its own.
-            Ok(job) if job.spec.name.is_some() => {
-                results[index] = one(naming::submit(api, job).await);
-            }
-            Ok(job) => {
-                if node::queues::used(&api.node, namespace, &job.spec.queue).await.is_err() {
-                    results[index] = refused(&Refusal::from(node::Reading));
-                    continue;
-                }
-                shards.entry(job.id.shard()).or_default().push((index, job));
-            }
-            Err(refusal) => results[index] = refused(&refusal),
-        }
-    }
-    for (shard, jobs) in shards {
-        let command = Command::Submit(jobs.iter().map(|(_, job)| job.clone()).collect());
-        match api.node.call(shard, command).await {
-            Answer::Submitted(answers) => {
-                for ((index, _), answer) in jobs.iter().zip(answers) {
-                    results[*index] = one(answer.map_err(Refusal::from));
-                }
-            }
-            Answer::Refused(why) => {
-                let refusal = Refusal::from(why);
-                jobs.iter().for_each(|(index, _)| results[*index] = refused(&refusal));
-            }
-            _ => jobs.iter().for_each(|(index, _)| results[*index] = refused(&unexpected())),
-        }
-    }
-    results
-}
-
-fn one(answer: Result<Submitted, Refusal>) -> Value {
-    match answer {
-        Ok(made) => json!({"status": 202, "id": naming::id_of(&made).to_string()}),
-        Err(refusal) => refused(&refusal),
     }
 }
 

@@ -8,29 +8,35 @@
 //! reach it, so a foreign Host (DNS rebinding) or Origin is refused, and writes need a JSON content
 //! type, which a page cannot send across origins without asking first.
 
-use crate::limits::{BODY_MAX, BODY_TIMEOUT, REQUEST_ID_MAX};
-use crate::patience::Punctual;
-use crate::refusal::Refusal;
+use crate::limits::{BODY_TIMEOUT, REQUEST_ID_MAX};
+use crate::refusal::{Refusal, unexpected};
 use crate::route::{Route, Scope, Twice};
 use crate::tenant::{Caller, Tenant};
-use crate::{Api, DEFAULT, Shared, log};
-use axum::body::Body;
-use axum::extract::{Request, State};
+use crate::{Api, DEFAULT, Shared, body, log};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::header::{
     AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER,
 };
+use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::SemaphorePermit;
 
-/// The caller's X-Request-Id, or a new one. A handler may take it as an `Extension`.
+/// The caller's X-Request-Id, or a new one. A handler may take it as an argument.
 #[derive(Clone, Debug)]
 pub struct RequestId(pub Arc<str>);
+
+impl FromRequestParts<Arc<Api>> for RequestId {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Api>) -> Result<RequestId, Refusal> {
+        parts.extensions.get::<RequestId>().cloned().ok_or_else(unexpected)
+    }
+}
 
 /// Which route of the table answered.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +109,7 @@ fn admit(api: &Arc<Api>, request: &Request) -> Result<Caller, Refusal> {
         }
     }
     let writes = [Method::POST, Method::PUT, Method::PATCH].contains(request.method());
-    if writes && !is_json(headers) {
+    if writes && !body::is_json(headers) {
         let detail = "writes need the header Content-Type: application/json";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type", detail));
     }
@@ -123,21 +129,6 @@ fn admit(api: &Arc<Api>, request: &Request) -> Result<Caller, Refusal> {
 /// Heard without a key: who only asks whether we are alive has none.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
-fn is_json(headers: &HeaderMap) -> bool {
-    // Lists of jobs may come line by line, and a patch may say what kind of patch it is.
-    let kind = media_type(headers);
-    ["application/json", NDJSON, "application/merge-patch+json"]
-        .iter()
-        .any(|json| kind.eq_ignore_ascii_case(json))
-}
-
-const NDJSON: &str = "application/x-ndjson";
-
-fn media_type(headers: &HeaderMap) -> &str {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim()
-}
-
 /// What stands in front of one route.
 #[derive(Debug)]
 pub struct Gate {
@@ -152,7 +143,8 @@ pub struct Gate {
 impl Gate {
     pub fn of(api: Arc<Api>, index: usize, route: &Route) -> Gate {
         let query = route.query.iter().map(|param| param.name).collect();
-        let makes_namespaces = route.scope == Scope::Submit && route.twice == Twice::Key;
+        let makes = route.twice == Twice::Key || route.method == Method::PUT;
+        let makes_namespaces = route.scope == Scope::Submit && makes;
         Gate { api, route: index, scope: route.scope, makes_namespaces, query }
     }
 }
@@ -181,50 +173,8 @@ async fn enter(
     let tenant = tenant(gate, &caller, named).await?;
     request.extensions_mut().insert(tenant);
     let (head, body) = request.into_parts();
-    let (body, room) = read_body(&gate.api, &head.headers, body).await?;
+    let (body, room) = body::read(&gate.api.bodies, &head.headers, body, BODY_TIMEOUT).await?;
     Ok((Request::from_parts(head, body), room))
-}
-
-/// The whole body, within its time and size, once there is room for it.
-async fn read_body<'a>(
-    api: &'a Api,
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<(Body, Option<SemaphorePermit<'a>>), Refusal> {
-    if hyper::body::Body::is_end_stream(&body) {
-        return Ok((Body::empty(), None));
-    }
-    if media_type(headers).eq_ignore_ascii_case(NDJSON) {
-        // Read line by line by its handler, which bounds it; only silence is bounded here.
-        return Ok((Body::new(Punctual::new(body, BODY_TIMEOUT)), None));
-    }
-    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    let length: usize = length.unwrap_or(BODY_MAX);
-    if length > BODY_MAX {
-        return Err(too_large());
-    }
-    let read = async {
-        let kib = u32::try_from(length / 1_024 + 1).unwrap_or(u32::MAX);
-        let room = api.bodies.acquire_many(kib).await.ok();
-        let bytes =
-            Limited::new(body, BODY_MAX).collect().await.map_err(|error| match error
-                .is::<LengthLimitError>(
-            ) {
-                true => too_large(),
-                false => Refusal::new(StatusCode::BAD_REQUEST, "broken_off", "the body broke off"),
-            })?;
-        Ok((Body::from(bytes.to_bytes()), room))
-    };
-    let slow = |_| {
-        let detail = "the body did not come in time; send it faster or in parts";
-        Refusal::new(StatusCode::REQUEST_TIMEOUT, "too_slow", detail)
-    };
-    tokio::time::timeout(BODY_TIMEOUT, read).await.map_err(slow)?
-}
-
-fn too_large() -> Refusal {
-    let detail = "a request has at most 16 MiB; send the jobs in several batches";
-    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
 }
 
 /// The key decides; without one, or with an admin's of all namespaces, the request.
@@ -297,7 +247,7 @@ fn refusal_of(response: &Response) -> Option<Refusal> {
     match status.as_u16() {
         404 => Some(Refusal::not_found("address")),
         405 => Some(Refusal::new(status, "method", "this address has no such method")),
-        413 => Some(too_large()),
+        413 => Some(body::too_large()),
         400..=599 => Some(Refusal::new(status, "refused", "the request could not be read")),
         _ => None,
     }
@@ -305,8 +255,11 @@ fn refusal_of(response: &Response) -> Option<Refusal> {
 
 fn write(refusal: &Refusal, id: &str) -> Response {
     let body = serde_json::to_vec(&refusal.problem(id)).unwrap_or_default();
+    let length = body.len();
     let mut response = (refusal.status, body).into_response();
     let headers = response.headers_mut();
+    // The router says it for its routes, but not where there is none.
+    headers.insert(CONTENT_LENGTH, length.into());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     if matches!(refusal.status.as_u16(), 429 | 503) {
         headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));

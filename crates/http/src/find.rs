@@ -6,8 +6,7 @@ use crate::refusal::{Refusal, unexpected};
 use hyper::StatusCode;
 use model::read::{Page, Read};
 use model::row::{JobRow, Key, LeaseRow, Row, RunRow};
-use model::{Cause, JobId, Namespace, RunId, ShardId, Spec, Time};
-use node::Retention;
+use model::{Cause, JobId, Namespace, RunId, ShardId, Span, Spec, Time};
 use node::names;
 use std::sync::Arc;
 use wire::job::is_name;
@@ -58,10 +57,10 @@ pub async fn own_run(api: &Api, namespace: Namespace, text: &str) -> Result<RunI
 
 /// Something that is not there: gone with its history, or never made.
 pub fn gone_or_never(api: &Api, what: &str, at: Time) -> Refusal {
-    let kept = Retention::default().history;
-    if at > Time::MIN && at < api.node.now().minus(kept) {
-        let days = kept.micros() / 86_400_000_000;
-        let detail = format!("a {what} that ended is kept for {days} days; this one is older");
+    let kept = api.node.kept();
+    if kept > Span::ZERO && at > Time::MIN && at < api.node.now().minus(kept) {
+        let kept = wire::duration::format(kept.micros());
+        let detail = format!("a {what} that ended is kept for {kept}; this one is older");
         return Refusal::new(StatusCode::GONE, "past_retention", detail);
     }
     Refusal::not_found(what)

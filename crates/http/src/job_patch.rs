@@ -4,23 +4,20 @@
 //! **If-Match is required** (428 without it): two people who change the same job must not undo each
 //! other without noticing. `If-Match: *` says "whatever is there".
 
-use crate::find::{self, Found};
 use crate::job_read::{self, etag};
+use crate::job_update::{at_its_instant, current, keep_anchor, mismatch, update};
 use crate::jobs::json_text;
+use crate::merge_patch::{merge, replace_kind};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
-use crate::{Api, Shared, definition, spec};
+use crate::{Api, Shared, definition, find, spec};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
-use calendar::Schedule;
 use hyper::{HeaderMap, StatusCode};
-use model::row::JobRow;
-use model::{Cause, JobId, Namespace, RunId, Span, Spec, Time, When};
+use model::Spec;
 use serde_json::{Map, Value};
-use shard::command::{Answer, Command, Refused};
-use std::sync::Arc;
 use wire::Faults;
 use wire::job::JobRequest;
 
@@ -102,38 +99,6 @@ pub fn read_if_match(headers: &HeaderMap) -> Result<Option<IfMatch>, Refusal> {
     }
 }
 
-pub fn mismatch(found: u32) -> Refusal {
-    let detail =
-        format!("the job has version {found} by now: GET it, look, and send ETag \"{found}\"");
-    Refusal::new(StatusCode::PRECONDITION_FAILED, "version", detail)
-}
-
-/// The definition in force, its version, and the row of a recurring job.
-pub async fn current(
-    api: &Api,
-    namespace: Namespace,
-    id: JobId,
-) -> Result<(Arc<Spec>, u32, Option<Box<JobRow>>), Refusal> {
-    match find::found(api, namespace, id).await? {
-        Found::Recurring(row, spec) => Ok((spec, row.version, Some(row))),
-        Found::OneOff(row) => {
-            let run = (RunId::new(id, Cause::OneOff), row.version);
-            let spec = api.node.specs(vec![run]).await?.into_iter().next().flatten();
-            Ok((spec.ok_or_else(|| Refusal::not_found("job"))?, row.version, None))
-        }
-        Found::Ended => {
-            // Never made, or done: the reader knows which.
-            job_read::read(api, namespace, id).await?;
-            Err(started("the job has ended"))
-        }
-    }
-}
-
-fn started(why: &str) -> Refusal {
-    let detail = format!("{why}; make a new job with POST /v1/jobs");
-    Refusal::new(StatusCode::CONFLICT, "conflict", detail)
-}
-
 /// The fields of a patch, for its description.
 pub fn read_only(text: &str, faults: &mut Faults) {
     if let Some(mut object) = wire::Object::read(text, "", faults) {
@@ -204,147 +169,4 @@ fn patched(api: &Api, old: &Spec, patch: &Map<String, Value>) -> Result<Spec, Re
         new.content_type = old.content_type.clone();
     }
     Ok(new)
-}
-
-fn replace_kind(
-    whole: &mut Map<String, Value>,
-    field: &str,
-    patch: &Map<String, Value>,
-    kinds: &[&str],
-) {
-    let new_kind = kinds.iter().any(|kind| patch.get(*kind).is_some_and(|value| !value.is_null()));
-    if new_kind && let Some(Value::Object(old)) = whole.get_mut(field) {
-        let other = |kind: &&&str| !patch.contains_key(**kind);
-        kinds.iter().filter(other).for_each(|kind| drop(old.remove(*kind)));
-        if !patch.contains_key("cron") {
-            old.retain(|field, _| field != "timezone" && field != "dst");
-        }
-    }
-}
-
-/// RFC 7396: objects are merged, null removes, anything else replaces.
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    if let Value::Object(target) = target {
-        for (name, value) in patch {
-            if value.is_null() {
-                target.remove(name);
-            } else {
-                merge(target.entry(name.clone()).or_insert(Value::Null), value);
-            }
-        }
-    }
-}
-
-/// An interval, and a number of runs, count from the version's birth. A change of anything else must
-/// not move them, so where they began becomes part of the definition.
-pub fn keep_anchor(row: &JobRow, old: &Spec, mut new: Spec, now: Time) -> Spec {
-    let mut alike = new.schedule.clone();
-    alike.start_at = old.schedule.start_at;
-    if new.schedule.start_at.is_some() || alike != old.schedule {
-        return new;
-    }
-    if let Some(began) = old.schedule.start_at {
-        if began <= now {
-            new.schedule.start_at = Some(began);
-        }
-        return new;
-    }
-    let interval = match &old.schedule.when {
-        When::Every(_) => true,
-        When::Cron { expression, .. } => expression.trim_start().starts_with("@every"),
-        _ => false,
-    };
-    if interval {
-        let schedule = Schedule::new(&old.schedule, &row.id.to_bytes(), row.versioned).ok();
-        new.schedule.start_at = schedule.and_then(|schedule| {
-            let first = schedule.next(Time::MIN)?;
-            match (old.schedule.max_runs, schedule.next(first)) {
-                // One interval before the first: it has passed, so it is known for what it is when
-                // the same definition comes again.
-                (None, Some(second)) => Some(first.minus(second.since(first))),
-                // Runs are counted from it.
-                _ => Some(first),
-            }
-        });
-    } else if old.schedule.max_runs.is_some() {
-        new.schedule.start_at = Some(row.versioned.plus(Span::from_micros(1)));
-    }
-    new
-}
-
-async fn at_its_instant(api: &Api, id: JobId, mut new: Spec) -> Result<Spec, Refusal> {
-    let (row, _) = find::run_rows(api, RunId::new(id, Cause::OneOff)).await?;
-    if let Some(row) = row
-        && !matches!(new.schedule.when, When::Now)
-    {
-        new.schedule.when = When::At(row.nominal);
-    }
-    Ok(new)
-}
-
-pub async fn update(
-    api: &Api,
-    id: JobId,
-    old: &Spec,
-    new: Spec,
-    if_version: Option<u32>,
-) -> Result<u32, Refusal> {
-    if new.schedule.is_recurring() != old.schedule.is_recurring() {
-        let mut faults = Faults::default();
-        let message = "a job that runs once stays one, and a recurring one stays recurring";
-        faults.add("/schedule", message);
-        return Err(Refusal::faults(faults));
-    }
-    let command = Command::Update { job: id, spec: Arc::new(new), if_version };
-    match api.node.call(id.shard(), command).await {
-        Answer::Job(_, version) => Ok(version),
-        Answer::Refused(Refused::VersionMismatch { found }) => Err(mismatch(found)),
-        Answer::Refused(Refused::Conflict) => {
-            Err(started("the job has started, ended or was cancelled"))
-        }
-        Answer::Refused(refused) => Err(refused.into()),
-        _ => Err(unexpected()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_merge_patch_does_what_the_rfc_says() {
-        // The cases of RFC 7396, appendix A.
-        for (target, patch, result) in [
-            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
-            (json!({"a": "b"}), json!({"a": null}), json!({})),
-            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
-            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
-            (
-                json!({"a": {"b": "c"}}),
-                json!({"a": {"b": "d", "c": null}}),
-                json!({"a": {"b": "d"}}),
-            ),
-            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
-            (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
-            (json!({"a": "b"}), json!(["c"]), json!(["c"])),
-            (json!({"a": "foo"}), json!(null), json!(null)),
-            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
-            (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
-            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
-        ] {
-            let mut merged = target.clone();
-            merge(&mut merged, &patch);
-            assert_eq!(merged, result, "{target} with {patch}");
-        }
-    }
 }

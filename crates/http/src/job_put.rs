@@ -2,16 +2,17 @@
 //! differs, left alone (with its version) if it does not: applying twice changes nothing.
 
 use crate::door::RequestId;
-use crate::job_patch::{IfMatch, current, keep_anchor, mismatch, read_if_match, update};
+use crate::job_patch::{IfMatch, read_if_match};
 use crate::job_read::{self, etag};
+use crate::job_update::{current, keep_anchor, mismatch, update};
 use crate::jobs::{self, json_text};
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, find, naming};
+use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
-use axum::{Extension, Json};
 use hyper::{HeaderMap, StatusCode};
 use model::row::JobState;
 use model::{JobId, Namespace, Spec, Text};
@@ -24,8 +25,8 @@ use wire::job::is_name;
 pub async fn put(
     State(api): Shared,
     Tenant(namespace): Tenant,
+    request_id: RequestId,
     Path(name): Path<String>,
-    Extension(request_id): Extension<RequestId>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
@@ -33,7 +34,7 @@ pub async fn put(
     let wanted = read_if_match(&headers)?;
     let job = jobs::read(&api, namespace, text, "", None)?;
     let mut job = jobs::asked_by(job, &request_id);
-    let existing = existing(&api, namespace, &name).await?;
+    let existing = find_existing(&api, namespace, &name).await?;
     let mut spec = (*job.spec).clone();
     match (&spec.name, JobId::parse(&name)) {
         (Some(given), None) if given.as_ref() != name => {
@@ -51,15 +52,25 @@ pub async fn put(
             let detail = "there is no such job, so no version of it matches";
             Err(Refusal::new(StatusCode::PRECONDITION_FAILED, "version", detail))
         }
-        None => {
-            let submitted = naming::submit(&api, job).await?;
-            answer(&api, namespace, naming::id_of(&submitted), StatusCode::CREATED).await
-        }
+        None => match naming::submit(&api, job.clone()).await {
+            Ok(made) => answer(&api, namespace, naming::id_of(&made), StatusCode::CREATED).await,
+            // Somebody applied the same name at the same moment: then it is there to be changed.
+            Err(refusal) if refusal.code == "name_taken" => {
+                let there = find_existing(&api, namespace, &name).await?;
+                let id = there.ok_or(refusal)?;
+                replace(&api, namespace, id, job, wanted).await
+            }
+            Err(refusal) => Err(refusal),
+        },
     }
 }
 
 /// The unfinished job that the address names.
-async fn existing(api: &Api, namespace: Namespace, name: &str) -> Result<Option<JobId>, Refusal> {
+async fn find_existing(
+    api: &Api,
+    namespace: Namespace,
+    name: &str,
+) -> Result<Option<JobId>, Refusal> {
     if JobId::parse(name).is_some() {
         return find::own_job(api, namespace, name).await.map(Some);
     }

@@ -12,7 +12,7 @@ use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use hyper::{HeaderMap, StatusCode};
 use model::row::Made;
-use model::{JobId, Namespace, Text, Time};
+use model::{Cause, JobId, Namespace, RunId, Text, Time};
 use serde_json::json;
 use shard::command::{Answer, Command, KeyOf};
 use wire::{Faults, Object};
@@ -126,12 +126,17 @@ pub async fn trigger(
         key: Text::from(key),
         body: body_hash(text) ^ model::hash::mix(id.bits().1),
     });
-    let trigger = Command::Trigger { job: id, id: node::random::bits(), payload, key };
+    let number = node::random::bits();
+    let trigger = Command::Trigger { job: id, id: number, payload, key };
     let run = match api.node.call(id.shard(), trigger).await {
         Answer::Made(Made::Run(run)) => run,
         Answer::Refused(refused) => return Err(refused.into()),
         _ => return Err(unexpected()),
     };
+    // Another run than the one that was asked for is that of the first request under this key.
+    let ours = RunId::new(id, Cause::Trigger(number));
+    let replayed = if run == ours { "false" } else { "true" };
     let body = json!({"id": id.to_string(), "run_id": run.to_string(), "status": "ready"});
-    Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+    let headers = [("idempotency-replayed", replayed)];
+    Ok((StatusCode::ACCEPTED, headers, Json(body)).into_response())
 }

@@ -5,10 +5,10 @@ use crate::limits::KEY_MAX;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, naming, spec, warnings};
+use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use axum::{Extension, Json};
 use hyper::header::LOCATION;
 use hyper::{HeaderMap, StatusCode};
 use model::row::Made;
@@ -27,13 +27,13 @@ const BODY_SEED: u64 = 0x6a6f_6273;
 pub async fn create(
     State(api): Shared,
     Tenant(namespace): Tenant,
-    Extension(request_id): Extension<RequestId>,
+    request_id: RequestId,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
     let text = json_text(&body)?;
     let header = key_header(&headers)?;
-    let job = read(&api, namespace, text, "", header)?;
+    let job = read(&api, namespace, text, "", header.map(HeaderKey::Own))?;
     let job = asked_by(job, &request_id);
     let spec = job.spec.clone();
     let paused = job.paused;
@@ -43,6 +43,15 @@ pub async fn create(
     let replayed = if submitted.replayed { "true" } else { "false" };
     let headers = [(LOCATION.as_str(), location.as_str()), ("idempotency-replayed", replayed)];
     Ok((StatusCode::ACCEPTED, headers, Json(created)).into_response())
+}
+
+/// The header Idempotency-Key of a request.
+#[derive(Clone, Debug)]
+pub enum HeaderKey {
+    /// Of this job.
+    Own(String),
+    /// Of a batch: each item without a key of its own gets one from it and its place.
+    Batch(String, usize),
 }
 
 /// Who asked goes with the job: every attempt sends it.
@@ -61,13 +70,15 @@ pub fn read(
     namespace: Namespace,
     text: &str,
     pointer: &str,
-    header: Option<String>,
+    header: Option<HeaderKey>,
 ) -> Result<NewJob, Refusal> {
     let mut faults = Faults::default();
     let request = JobRequest::read(text, pointer, &mut faults);
     let (field, paused) = (request.idempotency_key.clone(), request.paused);
-    if let (Some(field), Some(header)) = (&field, &header)
+    if let (Some(field), Some(HeaderKey::Own(header))) = (&field, &header)
         && field != header
+        // In a batch the header is that of the whole; an item's own key counts more.
+        && pointer.is_empty()
     {
         faults.add(format!("{pointer}/idempotency_key"), "the header Idempotency-Key says another");
     }
@@ -77,6 +88,10 @@ pub fn read(
         return Err(Refusal::faults(faults));
     }
     let spec = Arc::new(spec.ok_or_else(unexpected)?);
+    let header = header.map(|header| match header {
+        HeaderKey::Own(key) => key,
+        HeaderKey::Batch(key, index) => format!("{key}#{index}"),
+    });
     let key = field.or(header).map(|key| KeyOf { key: Text::from(key), body: body_hash(text) });
     let id = node::random::job_id(now, Slot::of(namespace, &spec.queue, 0));
     Ok(NewJob { id, spec, key, paused })

@@ -90,11 +90,13 @@ pub const HERD: u32 = 100;
 pub const HERDS_KEPT: usize = 10_000;
 /// Clock changes that a new job is warned of: those of the coming year.
 pub const DST_WARNED_AHEAD: Span = Span::from_secs(366 * 86_400);
-/// Lines of NDJSON that are made at once.
+/// Lines of NDJSON that are made at once, and about how many bytes of them: what such a request holds
+/// in memory.
 pub const BATCH_SLICE: usize = 500;
+pub const BATCH_SLICE_BYTES: usize = 4 * 1024 * 1024;
 /// The longest line, and the longest request of lines.
 pub const LINE_MAX: usize = 512 * 1024;
-pub const NDJSON_MAX: usize = BODY_MAX;
+pub const NDJSON_MAX: usize = 256 * 1024 * 1024;
 /// Tries to reserve a name that others want too.
 pub const NAME_TRIES: usize = 8;
 /// Runs that statistics look at: the newest.

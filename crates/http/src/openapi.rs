@@ -22,6 +22,7 @@ pub fn text() -> &'static str {
 
 fn document() -> Value {
     let settings = SchemaSettings::draft2020_12()
+        .for_serialize()
         .with(|settings| settings.definitions_path = "/components/schemas".into());
     let mut generator = settings.into_generator();
     let mut schemas = Map::new();
@@ -129,6 +130,9 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
         Answers::Nothing => {}
     }
     let mut responses = json!({ route.status.to_string(): good });
+    if let Some(other) = route.or {
+        responses[other.to_string()] = responses[route.status.to_string()].clone();
+    }
     for status in refusals(route) {
         responses[status.to_string()] = json!({"$ref": "#/components/responses/Problem"});
     }

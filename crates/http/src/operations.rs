@@ -15,7 +15,7 @@ use model::{JobId, Namespace, Slot, Text, Time};
 use node::bulk::{self, Kept};
 use serde_json::{Value, json};
 use shard::command::{Answer, Command, Refused};
-use store::catalog::{EntryChange, Kind, Place};
+use store::catalog::{Changed, EntryChange, Kind, Place};
 use wire::answer::Operation;
 
 /// The seed of ids that come from an idempotency key.
@@ -185,12 +185,13 @@ pub async fn keep_backfill(
     namespace: Namespace,
     id: BacklogId,
     (rate, total): (u32, u64),
-) {
+) -> bool {
     let text = json!({
         "verb": "backfill", "created": api.node.now().micros(), "total": total, "rate": rate,
     });
     let (place, text) = (place(namespace, id), Some(Text::from(text.to_string())));
-    let _ = api.node.change_entries(vec![EntryChange { place, expect: None, text }]).await;
+    let changed = api.node.change_entries(vec![EntryChange { place, expect: None, text }]).await;
+    !matches!(changed, Ok(Changed::Other { .. }))
 }
 
 async fn mark_cancelled(api: &Api, namespace: Namespace, id: BacklogId) {

@@ -130,6 +130,8 @@ pub struct Route {
     pub body: Option<Body>,
     pub query: &'static [Param],
     pub status: u16,
+    /// Another good status with the same answer.
+    pub or: Option<u16>,
     pub answers: Answers,
     handler: MethodRouter<Arc<Api>>,
 }
@@ -159,6 +161,7 @@ impl Bare {
             body: None,
             query: &[],
             status: 200,
+            or: None,
             answers: Answers::Nothing,
             handler,
         }
@@ -184,6 +187,12 @@ impl Route {
     pub fn answers<T: JsonSchema>(mut self, status: u16) -> Route {
         self.status = status;
         self.answers = Answers::Json(|generator| generator.subschema_for::<T>());
+        self
+    }
+
+    /// The same answer with another status: 201 where something was made and not changed.
+    pub fn or(mut self, status: u16) -> Route {
+        self.or = Some(status);
         self
     }
 

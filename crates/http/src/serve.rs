@@ -1,6 +1,7 @@
 //! The accept loop: connections have room or give way (`room`), handshakes and heads must come in
 //! time, a peer that does not read is cut (`patience`), and a stop lets open requests finish.
 
+use crate::ending::{Ending, is_endless};
 use crate::limits::{
     CLOSE_GRACE, CONNECTIONS_MAX, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, HEADERS_MAX,
     PEER_CONNECTIONS_MAX, READ_STALL_MAX,
@@ -129,7 +130,7 @@ async fn accept(
         tasks.start(async move {
             let seat = Arc::new(seat);
             tokio::select! {
-                () = connection(stream, peer, line, seat.clone(), watcher) => {}
+                () = connection(stream, peer, line, seat.clone(), watcher, stopped.clone()) => {}
                 () = seat.evicted() => {}
                 // Streams that do not end by themselves are cut.
                 () = async { told_to_stop(&mut stopped).await; tokio::time::sleep(grace).await } => {}
@@ -146,15 +147,16 @@ async fn connection(
     line: Line,
     seat: Arc<Seat>,
     watcher: Watcher,
+    stopped: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
     let stream = Patient::new(stream, line.bounds.read_stall);
     match &line.tls {
-        None => talk(stream, peer, &line, seat, watcher).await,
+        None => talk(stream, peer, &line, seat, watcher, stopped).await,
         Some(tls) => {
             let handshake = tls.acceptor().accept(stream);
             if let Ok(Ok(stream)) = tokio::time::timeout(line.bounds.handshake, handshake).await {
-                talk(stream, peer, &line, seat, watcher).await;
+                talk(stream, peer, &line, seat, watcher, stopped).await;
             }
         }
     }
@@ -166,14 +168,23 @@ async fn talk(
     line: &Line,
     seat: Arc<Seat>,
     watcher: Watcher,
+    stopped: watch::Receiver<bool>,
 ) {
     let routes = line.routes.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         let busy = seat.busy();
         request.extensions_mut().insert(Peer(peer));
         let answer = TowerToHyperService::new(routes.clone());
+        let mut stopped = stopped.clone();
         async move {
             let response: Response<Body> = hyper::service::Service::call(&answer, request).await?;
+            let endless = is_endless(response.headers());
+            let response = response.map(|body| match endless {
+                true => {
+                    Body::new(Ending::new(body, async move { told_to_stop(&mut stopped).await }))
+                }
+                false => body,
+            });
             // A stream keeps its connection busy until its end.
             Ok::<_, Infallible>(response.map(|body| {
                 body.map_frame(move |frame| {

@@ -61,6 +61,7 @@ const JOBS: &[Param] = &[
 ];
 const RUNS_OF_JOB: &[Param] = &[STATUS, QUEUE, WORKER, CAUSE, Q, SINCE, UNTIL, LIMIT, CURSOR];
 const RUNS: &[Param] = &[JOB, STATUS, QUEUE, WORKER, CAUSE, Q, SINCE, UNTIL, LIMIT, CURSOR];
+const DEAD: &[Param] = &[JOB, QUEUE, WORKER, CAUSE, Q, SINCE, UNTIL, LIMIT, CURSOR];
 const OCCURRENCES: &[Param] = &[
     Param { name: "from", kind: Time, says: "From here; yesterday unless given." },
     Param { name: "to", kind: Time, says: "To here; a week ahead unless given." },
@@ -100,13 +101,14 @@ pub fn table() -> Vec<Route> {
         put("/v1/jobs/{job}", job_put::put)
             .says("Make a job of this name, or change it to this.", Submit, Same)
             .body("JobRequest", jobs::read_one)
-            .answers::<a::Job>(200),
+            .answers::<a::Job>(200)
+            .or(201),
         patch("/v1/jobs/{job}", job_patch::patch)
             .says("Change a job: a merge patch, with If-Match.", Submit, Same)
             .body("PatchRequest", job_patch::read_only)
             .answers::<a::Job>(200),
         delete("/v1/jobs/{job}", job_verbs::cancel)
-            .says("Cancel a job.", Submit, Refused)
+            .says("Cancel a job.", Submit, Same)
             .answers::<a::JobChanged>(200),
         post("/v1/jobs/{job}/pause", job_verbs::pause)
             .says("Pause a recurring job.", Submit, Same)
@@ -143,7 +145,7 @@ pub fn table() -> Vec<Route> {
             .answers::<a::Explained>(200),
         get("/v1/dead-letters", dead::list)
             .says("Dead runs, which wait for a person.", Read, Reads)
-            .query(RUNS)
+            .query(DEAD)
             .answers::<a::Runs>(200),
         get("/v1/dead-letters/groups", dead::groups)
             .says("Dead runs by what they died of.", Read, Reads)

@@ -1,22 +1,25 @@
 //! Pull workers: claim, heartbeat, settle. A request may name queues and runs of several shards;
 //! each shard is asked for its part, and the answers are put back in the order of the request.
 
+use crate::definition::JSON_TYPE;
 use crate::jobs::json_text;
 use crate::limits::{CHECKPOINT_MAX, CLAIM_MARGIN, OUTPUT_MAX};
 use crate::refusal::{Answered, Refusal};
 use crate::run_read::{json_or_text, name, time};
-use crate::tenant::Tenant;
+use crate::tenant::{Caller, Tenant};
 use crate::{Api, Shared};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::IntoResponse;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use model::read::{Page, Read};
 use model::row::{Holder, Key, Row};
-use model::{RunId, ShardId, Slot, Span, Target, Text, Time, Token};
+use model::{Namespace, RunId, ShardId, Slot, Span, Target, Text, Time, Token};
 use serde_json::{Value, json};
 use shard::command::{Answer, Beat, BeatAnswer, Claim, Command, End, Leased, Settle, SettleAnswer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
@@ -101,10 +104,19 @@ async fn describe(api: &Api, leases: Vec<Leased>) -> Result<Vec<ClaimedRun>, Ref
             Some(Target::Worker { kind }) => kind.to_string(),
             _ => String::new(),
         };
+        let job_name = spec.as_ref().and_then(|spec| spec.name.as_ref()).map(ToString::to_string);
         let payload = spec.filter(|spec| !spec.payload.is_empty());
+        let (payload, bytes) = match payload {
+            Some(spec) if spec.content_type.as_ref() == JSON_TYPE => (Some(spec), None),
+            other => (None, other),
+        };
         runs.push(ClaimedRun {
             run_id: leased.run.to_string(),
             job_id: leased.run.job.to_string(),
+            job_name,
+            payload_base64: bytes.as_ref().map(|spec| BASE64.encode(&spec.payload)),
+            content_type: bytes.map(|spec| spec.content_type.to_string()),
+            previous_error: previous_error(api, &leased).await?,
             kind,
             attempt: leased.attempt,
             token: leased.token.0,
@@ -117,6 +129,14 @@ async fn describe(api: &Api, leases: Vec<Leased>) -> Result<Vec<ClaimedRun>, Ref
         });
     }
     Ok(runs)
+}
+
+async fn previous_error(api: &Api, leased: &Leased) -> Result<Option<String>, Refusal> {
+    if leased.attempt <= 1 {
+        return Ok(None);
+    }
+    let last = api.node.attempts_of(leased.run).await?.pop();
+    Ok(last.and_then(|last| last.error).map(|error| error.to_string()))
 }
 
 async fn checkpoint(
@@ -136,7 +156,12 @@ async fn checkpoint(
     })
 }
 
-pub async fn heartbeat(State(api): Shared, body: Bytes) -> Answered {
+pub async fn heartbeat(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    caller: Caller,
+    body: Bytes,
+) -> Answered {
     let mut faults = Faults::default();
     let items = read_beats(json_text(&body)?, &mut faults);
     let mut shards: BTreeMap<ShardId, Vec<(usize, Beat)>> = BTreeMap::new();
@@ -155,7 +180,10 @@ pub async fn heartbeat(State(api): Shared, body: Bytes) -> Answered {
         return Err(Refusal::faults(faults));
     }
     let mut results = vec![Value::Null; items.len()];
-    for (shard, beats) in shards {
+    for (shard, mut beats) in shards {
+        let runs = beats.iter().map(|(_, beat)| beat.run).collect();
+        let foreign = foreign(&api, namespace, &caller, shard, runs).await?;
+        beats.retain(|(index, beat)| keep(&foreign, beat.run, &mut results[*index]));
         let command = Command::Heartbeat(beats.iter().map(|(_, beat)| beat.clone()).collect());
         let answers = match api.node.call(shard, command).await {
             Answer::Beats(answers) => answers,
@@ -176,7 +204,12 @@ pub async fn heartbeat(State(api): Shared, body: Bytes) -> Answered {
     Ok(Json(json!({"results": results, "signal": "none"})).into_response())
 }
 
-pub async fn settle(State(api): Shared, body: Bytes) -> Answered {
+pub async fn settle(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    caller: Caller,
+    body: Bytes,
+) -> Answered {
     let mut faults = Faults::default();
     let items = read_settles(json_text(&body)?, &mut faults);
     let count = items.len();
@@ -192,7 +225,10 @@ pub async fn settle(State(api): Shared, body: Bytes) -> Answered {
         return Err(Refusal::faults(faults));
     }
     let mut results = vec![Value::Null; count];
-    for (shard, settles) in shards {
+    for (shard, mut settles) in shards {
+        let runs = settles.iter().map(|(_, settle)| settle.run).collect();
+        let foreign = foreign(&api, namespace, &caller, shard, runs).await?;
+        settles.retain(|(index, settle)| keep(&foreign, settle.run, &mut results[*index]));
         let command = Command::Settle(settles.iter().map(|(_, settle)| settle.clone()).collect());
         let answers = match api.node.call(shard, command).await {
             Answer::Settled(answers) => answers,
@@ -212,6 +248,35 @@ pub async fn settle(State(api): Shared, body: Bytes) -> Answered {
         }
     }
     Ok(Json(json!({ "results": results })).into_response())
+}
+
+/// Runs of another namespace than the one a key is bound to: no token of theirs is valid for it.
+/// Without such a key nobody is kept out, and nothing is read.
+async fn foreign(
+    api: &Api,
+    namespace: Namespace,
+    caller: &Caller,
+    shard: ShardId,
+    runs: Vec<RunId>,
+) -> Result<BTreeSet<RunId>, Refusal> {
+    if caller.namespace().is_none() {
+        return Ok(BTreeSet::new());
+    }
+    let keys = runs.into_iter().map(Key::Run).collect();
+    let rows = crate::find::rows(api, shard, keys).await?;
+    let foreign = rows.into_iter().flatten().filter_map(|row| match row {
+        Row::Run(row) if row.flow.namespace != namespace => Some(row.id),
+        _ => None,
+    });
+    Ok(foreign.collect())
+}
+
+fn keep(foreign: &BTreeSet<RunId>, run: RunId, result: &mut Value) -> bool {
+    let own = !foreign.contains(&run);
+    if !own {
+        *result = json!({"run_id": run.to_string(), "status": "stale"});
+    }
+    own
 }
 
 fn end_of(outcome: Outcome, index: usize, faults: &mut Faults) -> End {

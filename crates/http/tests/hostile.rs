@@ -38,6 +38,10 @@ fn start(bounds: Bounds, tls: Option<Tls>) -> Running {
         .route("/", get(|| async { "good" }))
         .route("/echo", post(|body: Bytes| async move { body }))
         .route("/large", get(|| async { "x".repeat(64 * 1024 * 1024) }))
+        .route(
+            "/events",
+            get(|| async { ([("content-type", "text/event-stream")], endless().await) }),
+        )
         .route("/endless", get(endless));
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -195,8 +199,14 @@ fn a_stop_ends_open_streams() {
     stream.write_all(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
     let mut first = [0; 64];
     assert!(stream.read(&mut first).expect("the stream begins") > 0);
+    // Events end as an answer ends; others are cut after the grace.
+    let mut events = connect(running.address);
+    events.write_all(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
+    assert!(events.read(&mut first).expect("the stream begins") > 0);
     running.runtime.block_on(running.server.stop());
     until_closed(&mut stream);
+    let rest = until_closed(&mut events);
+    assert!(rest.ends_with("\r\n0\r\n\r\n"), "{rest:?}");
     assert!(TcpStream::connect(running.address).is_err(), "nobody listens any more");
 }
 

@@ -6,12 +6,13 @@
 //! Beside the ring: those who wait for the end of one run, woken when it comes.
 
 mod rows;
+mod what;
 
-pub use rows::{Happened, What};
+pub use what::{Ended, Happened, What};
 
 use crate::limits::{EVENTS_KEPT, WAITS_MAX};
 use crate::random;
-use model::{Namespace, RunId, Time};
+use model::{RunId, Time};
 use rows::Known;
 use shard::{CallId, CommitEnd, StoreAnswer};
 use std::collections::{BTreeMap, VecDeque};
@@ -233,13 +234,6 @@ impl Drop for Wait {
                 waits.runs.remove(&self.run);
             }
         }
-    }
-}
-
-impl Happened {
-    /// May this namespace see it? A gap concerns everybody.
-    pub fn is_for(&self, namespace: Namespace) -> bool {
-        self.namespace == Some(namespace) || matches!(self.what, What::Gap)
     }
 }
 

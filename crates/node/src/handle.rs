@@ -29,6 +29,8 @@ pub struct Shared {
     pub last: AtomicU64,
     pub stops: Arc<Stops>,
     pub metrics: Metrics,
+    /// How long history is kept, in microseconds; 0 = it is not removed.
+    pub kept: AtomicI64,
     pub events: Arc<Events>,
     /// Somebody asked for a bulk operation.
     pub bulk: Notify,
@@ -180,6 +182,11 @@ impl NodeHandle {
     /// A number for a claim that no other request of this process has.
     pub fn request(&self) -> u64 {
         self.shared.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// How long what has ended can be looked up.
+    pub fn kept(&self) -> Span {
+        Span::from_micros(self.shared.kept.load(Ordering::Relaxed))
     }
 
     /// What happens from now on, and what just happened.

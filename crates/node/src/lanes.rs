@@ -1,5 +1,6 @@
 //! Lanes: threads that carry store calls, one at a time each. What waits for a lane waits in the
-//! driver, in order; how much that can be is bounded by the core (one commit, one ownership call,
+//! driver, in order; how much that can be is bounded by the core (one commit, one ownership call and a
+//! renewal beside it,
 //! `PAGES_MAX` pages and the reads of the commands in its inboxes).
 
 use crate::calls::carry;

@@ -5,6 +5,7 @@
 use crate::limits::{PRUNE_AGAIN, PRUNE_PAUSE, PRUNE_SLICE};
 use crate::{NodeHandle, tasks};
 use model::Span;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::search::Prune;
 
@@ -32,6 +33,7 @@ impl NodeHandle {
     /// Keeps history short for the life of the process.
     pub fn keep_history(&self, retention: Retention) {
         let node = self.clone();
+        self.shared.kept.store(retention.history.micros(), Ordering::Relaxed);
         let mut after = 0;
         // Short times to keep are kept shortly: nothing stays a tenth longer than it was asked to.
         let tenth = Duration::from_micros(retention.history.micros().unsigned_abs() / 10);

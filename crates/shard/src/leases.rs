@@ -28,6 +28,8 @@ pub struct Leases {
     requests: BTreeMap<Request, Requested>,
     /// The requests that callers were told of, or will be when the commit is durable.
     told: BTreeMap<CommandId, Request>,
+    /// Who was told of leases that are being loaded again.
+    known: BTreeMap<Request, CommandId>,
 }
 
 /// Who claims, and how they number it.
@@ -57,7 +59,12 @@ impl Leases {
         let run = row.run;
         let ends = end_of(&row, renewed);
         self.ends.insert((ends, run));
-        self.requests.entry((row.holder.clone(), row.request)).or_default().runs.insert(run);
+        let request = (row.holder.clone(), row.request);
+        let known = self.known.remove(&request);
+        self.requests.entry(request.clone()).or_default().runs.insert(run);
+        if let Some(caller) = known {
+            self.tell(&request.0, request.1, caller);
+        }
         self.by_run.insert(run, Lease { row, entry, ends, again: None });
     }
 
@@ -124,11 +131,33 @@ impl Leases {
         }
     }
 
-    /// The leases that this caller, and nobody after it, was to hear of.
-    pub fn told(&self, caller: CommandId) -> Vec<(RunId, Token)> {
-        let runs = self.told.get(&caller).and_then(|request| self.requests.get(request));
-        let runs = runs.into_iter().flat_map(|requested| &requested.runs);
+    /// The leases that this caller, and nobody after it, was to hear of. It does not hear of them.
+    pub fn untell(&mut self, caller: CommandId) -> Vec<(RunId, Token)> {
+        let Some(request) = self.told.remove(&caller) else { return Vec::new() };
+        let Some(requested) = self.requests.get_mut(&request) else { return Vec::new() };
+        requested.told = None;
+        let runs = requested.runs.iter();
         runs.filter_map(|run| Some((*run, self.by_run.get(run)?.row.token))).collect()
+    }
+
+    /// Did somebody hear of this lease, or will?
+    pub fn is_told(&self, run: RunId) -> bool {
+        let Some(row) = self.by_run.get(&run).map(|lease| &lease.row) else { return false };
+        let request = (row.holder.clone(), row.request);
+        self.requests.get(&request).is_some_and(|requested| requested.told.is_some())
+    }
+
+    /// Everything is forgotten but who was told of what: the leases are loaded again.
+    pub fn forget(&mut self) {
+        let mut known = std::mem::take(&mut self.known);
+        let requests = std::mem::take(&mut self.requests).into_iter();
+        known.extend(requests.filter_map(|(request, requested)| Some((request, requested.told?))));
+        *self = Leases { known, ..Leases::default() };
+    }
+
+    /// All are loaded: who was told of others was told of what is over.
+    pub fn loaded(&mut self) {
+        self.known.clear();
     }
 
     /// The leases an earlier claim with this request got and that still hold.

@@ -101,7 +101,7 @@ impl Shard {
         };
         self.flows.assume_more(true);
         self.floor_written = now;
-        self.floor_ahead = taken.floor > now.minus(HORIZON);
+        self.floor_ahead = Some(taken.floor).filter(|floor| *floor > now.minus(HORIZON));
         if self.planted.is(Bug::ForgetLeases) {
             self.loader.stage = Stage::Holds;
         }
@@ -304,6 +304,7 @@ impl Shard {
                     }
                 }
                 if !more {
+                    self.leases.loaded();
                     self.loader.stage = Stage::Holds;
                 }
             }

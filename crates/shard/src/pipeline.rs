@@ -209,10 +209,11 @@ impl Shard {
     /// now and then, and only when nothing overdue is left to decide: the next owner would not
     /// look for it.
     fn floor(&mut self, now: Time) -> Option<Time> {
-        if std::mem::take(&mut self.floor_ahead) {
+        if let Some(floor) = self.floor_ahead.take() {
             // What this commit adds may be due before it, and the next owner would never find it.
+            // It is never raised here: what is overdue may not have been decided.
             self.floor_written = now;
-            return Some(now.minus(crate::limits::HORIZON));
+            return Some(floor.min(now.minus(crate::limits::HORIZON)));
         }
         if now.since(self.floor_written) < FLOOR_EVERY || !self.loader.is_caught_up(now) {
             return None;
@@ -223,7 +224,7 @@ impl Shard {
             || waits
             || !self.outcome_reads.is_empty()
             || !self.sweeps.is_empty()
-            || self.pipeline.full_pause > Span::ZERO
+            || self.postponed_until >= now
             || !self.quarantine.is_empty();
         if undecided {
             return None;

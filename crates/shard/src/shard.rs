@@ -15,7 +15,7 @@ use crate::entry::Policies;
 use crate::flows::{FlowId, Flows};
 use crate::inbox::Inbox;
 use crate::leases::Leases;
-use crate::limits::{RESCUE_AGAIN, Sizes};
+use crate::limits::{FULL_FIRST, RESCUE_AGAIN, Sizes};
 use crate::load::Loader;
 use crate::pipeline::Pipeline;
 use crate::planted::{Bug, Planted};
@@ -120,8 +120,10 @@ pub struct Shard {
     /// Until when this node's own lease can be trusted.
     pub(crate) trusted_until: Time,
     pub(crate) floor_written: Time,
-    /// The floor was written by a clock that has been set back since.
-    pub(crate) floor_ahead: bool,
+    /// Until then something overdue may stand in the timer with a later time than its own.
+    pub(crate) postponed_until: Time,
+    /// The floor, if it was written by a clock that has been set back since; or that runs wild now.
+    pub(crate) floor_ahead: Option<Time>,
 }
 
 impl Shard {
@@ -174,7 +176,8 @@ impl Shard {
             outputs: VecDeque::new(),
             trusted_until: now,
             floor_written: now,
-            floor_ahead: false,
+            postponed_until: Time::MIN,
+            floor_ahead: None,
         };
         shard.begin_load(taken, alive, now);
         shard
@@ -213,7 +216,7 @@ impl Shard {
     pub fn handle_gone(&mut self, now: Time, caller: CommandId) {
         self.waiters.remove(caller);
         self.inbox.remove(caller);
-        let leases = self.leases.told(caller);
+        let leases = self.leases.untell(caller);
         if !leases.is_empty() {
             self.pipeline.withdraw(caller);
             self.event(Event::ClaimUndone);
@@ -340,7 +343,8 @@ impl Shard {
             let Some(timed) = self.timer.pop_due() else { break };
             if matches!(timed, Timed::Row(..)) && self.pipeline.is_full(now) {
                 // It would make runs. What has become ready goes on, and makes room.
-                self.timer.put(self.pipeline.full_until, timed);
+                self.postponed_until = now.plus(FULL_FIRST);
+                self.timer.put(self.postponed_until, timed);
                 continue;
             }
             self.decide(now, Vec::new(), Work::Due(timed));

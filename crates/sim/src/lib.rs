@@ -2,6 +2,7 @@
 
 pub mod calls;
 pub mod campaign;
+mod carry;
 pub mod checker;
 mod clock;
 mod event;

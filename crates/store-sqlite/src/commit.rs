@@ -3,7 +3,7 @@
 
 use crate::error::Res;
 use crate::keys::Days;
-use crate::{claims, history, jobs, keys, runs};
+use crate::{claims, history, jobs, keys, reserve, runs};
 use model::Time;
 use model::id::ShardId;
 use model::row::{Change, Commit, Key, Row};
@@ -11,9 +11,18 @@ use rusqlite::{Connection, OptionalExtension, params};
 use store::Outcome;
 
 /// In the writer's transaction.
-pub(crate) fn apply(conn: &Connection, commits: &[Commit], now: Time) -> Res<Vec<Outcome>> {
+pub(crate) fn apply(
+    conn: &Connection,
+    commits: &[Commit],
+    now: Time,
+    short: bool,
+) -> Res<Vec<Outcome>> {
     let days = keys::turn(conn, now)?;
-    commits.iter().map(|commit| shard(conn, commit, days, now)).collect()
+    let apply = |commit: &Commit| match short && reserve::makes_jobs(commit) {
+        true => Ok(Outcome::Room),
+        false => shard(conn, commit, days, now),
+    };
+    commits.iter().map(apply).collect()
 }
 
 /// The fence first: an owner whose epoch has passed learns that, whatever else is wrong.

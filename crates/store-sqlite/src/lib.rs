@@ -14,6 +14,7 @@
 //! for two processes (a lock file prevents it), or check that a row belongs to the shard that
 //! commits it; ids carry their shard and the core routes by them.
 
+mod backup;
 mod catalog;
 mod claims;
 mod cluster;
@@ -22,6 +23,7 @@ mod commit;
 mod counts;
 mod dump;
 mod error;
+mod examine;
 mod files;
 mod history;
 mod jobs;
@@ -29,13 +31,16 @@ mod keys;
 #[cfg(test)]
 mod plans;
 mod read;
+mod reserve;
 mod runs;
 mod schema;
 mod search;
 mod table;
 mod wheel;
 
+pub use backup::{Restored, backup, restore};
 pub use error::OpenError;
+pub use examine::{Finding, examine};
 
 use error::{Fault, Res, Verdict};
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
@@ -43,9 +48,10 @@ use model::id::ShardId;
 use model::read::{Page, Read};
 use model::row::{Commit, HistoryRow};
 use model::{JobId, Namespace, RunId, Span, Spec, Time};
+use reserve::Reserve;
 use rusqlite::Connection;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
@@ -53,7 +59,7 @@ use store::memory::Dump;
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
 };
-use store::{Committed, Store, StoreError};
+use store::{Committed, Refusal, Store, StoreError};
 
 const READERS: usize = 2;
 
@@ -70,6 +76,9 @@ pub struct SqliteStore {
     broken: OnceLock<String>,
     /// The words for the last fault, for whoever writes the log.
     fault: Mutex<Option<String>>,
+    /// Room for what ends work, if some is kept.
+    reserve: OnceLock<Reserve>,
+    folder: PathBuf,
     /// Declared last: released after the connections are closed.
     _lock: File,
 }
@@ -102,6 +111,8 @@ impl SqliteStore {
             clock: Box::new(clock),
             broken: OnceLock::new(),
             fault: Mutex::new(None),
+            reserve: OnceLock::new(),
+            folder: folder.to_path_buf(),
             _lock: lock,
         })
     }
@@ -116,6 +127,17 @@ impl SqliteStore {
     /// broken has met a value that this code does not know; the words name the table and the row.
     pub fn last_fault(&self) -> Option<String> {
         lock(&self.fault).clone()
+    }
+
+    /// Keeps so much room for settles: when there is none left it is given up, and until it is back
+    /// commits that make jobs are refused. Taken back by `checkpoint`.
+    pub fn keep_room(&self, bytes: u64) {
+        self.reserve.get_or_init(|| Reserve::new(&self.folder, bytes));
+    }
+
+    /// Is room short, so that no jobs are made?
+    pub fn is_short_of_room(&self) -> bool {
+        self.reserve.get().is_some_and(Reserve::is_short)
     }
 
     /// Everything, for a checker. Reads the whole file into memory: not for a store in use.
@@ -133,6 +155,16 @@ impl SqliteStore {
         self.writing(|conn, _| cluster::set_incarnation(conn, incarnation))
     }
 
+    /// Is this a restored copy that nobody has allowed to dispatch?
+    pub fn is_restored(&self) -> Result<bool, StoreError> {
+        self.reading(|conn, _| backup::is_held(conn))
+    }
+
+    /// For `--takeover`: lifts what `restore` put down.
+    pub fn release_restored(&self) -> Result<(), StoreError> {
+        self.writing(|conn, _| backup::release(conn))
+    }
+
     /// Moves what is in the WAL into the database, beside readers and the writer. Meant to be
     /// called every second or so from a thread of its own; the writer does it itself, and stalls
     /// meanwhile, when 64 MiB have gathered. Returns whether all of it was moved: a reader that
@@ -143,7 +175,11 @@ impl SqliteStore {
         let moved = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
             Ok(row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
         });
-        self.judge(moved.map_err(Fault::from))
+        let moved = self.judge(moved.map_err(Fault::from));
+        if let Some(reserve) = self.reserve.get().filter(|reserve| reserve.is_short()) {
+            reserve.restore();
+        }
+        moved
     }
 
     /// Bounds the file at so many pages (or not), at least at what it has: a quota, and how tests
@@ -169,7 +205,14 @@ impl SqliteStore {
         let words = fault.to_string();
         *lock(&self.fault) = Some(words.clone());
         match fault.verdict() {
-            Verdict::Tell(error) => Err(error),
+            Verdict::Tell(error) => {
+                if let (StoreError::Refused(Refusal::Room), Some(reserve)) =
+                    (error, self.reserve.get())
+                {
+                    reserve.give_up();
+                }
+                Err(error)
+            }
             Verdict::Broken => {
                 // The first reason stands.
                 let _ = self.broken.set(words);
@@ -257,7 +300,8 @@ impl Store for SqliteStore {
             return Ok(Committed { now: (self.clock)(), outcomes: Vec::new() });
         }
         self.writing(|conn, now| {
-            let outcomes = commit::apply(conn, commits, now)?;
+            let short = self.is_short_of_room();
+            let outcomes = commit::apply(conn, commits, now, short)?;
             Ok(Committed { now, outcomes })
         })
     }

@@ -286,7 +286,18 @@ pub(crate) fn migrate(conn: &Connection) -> Result<(), OpenError> {
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application == 0 && tables == 0 {
         create(conn)?;
-    } else if application != APPLICATION {
+    }
+    known(conn)?;
+    let version: i64 = conn.query_row("SELECT version FROM meta", [], |row| row.get(0))?;
+    if version < 2 {
+        step(conn, SECOND, "UPDATE meta SET version = 2")?;
+    }
+    Ok(())
+}
+
+/// Is it ours, and can this code use it?
+pub(crate) fn known(conn: &Connection) -> Result<(), OpenError> {
+    if pragma(conn, "application_id")? != APPLICATION {
         return Err(OpenError::Foreign);
     }
     let (min_reader, min_writer): (i64, i64) =
@@ -296,10 +307,6 @@ pub(crate) fn migrate(conn: &Connection) -> Result<(), OpenError> {
     let needs = min_reader.max(min_writer);
     if needs > VERSION {
         return Err(OpenError::Newer { needs, knows: VERSION });
-    }
-    let version: i64 = conn.query_row("SELECT version FROM meta", [], |row| row.get(0))?;
-    if version < 2 {
-        step(conn, SECOND, "UPDATE meta SET version = 2")?;
     }
     Ok(())
 }

@@ -94,6 +94,9 @@ pub enum Outcome {
     },
     /// The store's clock has not reached the instant of the decisions. Nothing was applied.
     Early,
+    /// Room is short, and this commit makes jobs: what room is left is kept for what ends work.
+    /// Nothing was applied.
+    Room,
     /// The change with this index did not find what it expected. Nothing was applied.
     Row {
         index: usize,

@@ -1,6 +1,7 @@
 //! Reads a request's JSON field by field, so that every fault is pointed at, all of them are told
 //! at once, and a field that nobody asked for is refused instead of ignored.
 
+use crate::limits::FAULTS_MAX;
 use crate::problem::FieldFault;
 use crate::shape::{Kind, Recorder};
 use crate::{duration, timestamp};
@@ -17,9 +18,6 @@ pub struct Faults {
     /// The reader is asked for its shape instead of reading.
     describing: Option<Recorder>,
 }
-
-/// More would help nobody.
-const FAULTS_MAX: usize = 32;
 
 impl Faults {
     pub(crate) fn describing(recorder: Recorder) -> Faults {

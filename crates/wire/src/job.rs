@@ -2,14 +2,7 @@
 //! form: whether a schedule makes sense is the calendar's to say.
 
 use crate::fields::{Faults, Object};
-
-/// The longest name of a queue, a group, a kind or a key, in characters.
-const SHORT_MAX: usize = 128;
-const KEY_MAX: usize = 255;
-const URL_MAX: usize = 2_048;
-const PAIRS_MAX: usize = 32;
-const CODES_MAX: usize = 100;
-const EXPRESSION_MAX: usize = 1_024;
+use crate::limits::{CODES_MAX, EXPRESSION_MAX, KEY_MAX, PAIRS_MAX, SHORT_MAX, URL_MAX};
 
 #[derive(Debug, Default)]
 pub struct JobRequest {

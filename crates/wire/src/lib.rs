@@ -10,6 +10,7 @@ pub mod duration;
 pub mod fields;
 pub mod host;
 pub mod job;
+pub mod limits;
 pub mod preview;
 pub mod problem;
 pub mod shape;

@@ -233,7 +233,8 @@ fn or_null(mut schema: Value) -> Value {
     match &schema["type"] {
         Value::String(kind) => {
             schema["type"] = json!([kind, "null"]);
-            if let Some(words) = schema["enum"].as_array_mut() {
+            // Not by index: that would put a null where nothing is.
+            if let Some(Value::Array(words)) = schema.get_mut("enum") {
                 words.push(Value::Null);
             }
             schema

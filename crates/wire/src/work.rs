@@ -1,11 +1,8 @@
 //! What workers say: claim, heartbeat, settle.
 
 use crate::fields::{Faults, Object};
+use crate::limits::{ERROR_MAX, ITEMS_MAX, QUEUES_MAX, WORKER_MAX};
 
-const WORKER_MAX: usize = 255;
-const QUEUES_MAX: usize = 100;
-const ITEMS_MAX: usize = 1_000;
-const ERROR_MAX: usize = 4_096;
 /// The lease and the wait of a claim, in microseconds.
 const SECOND: i64 = 1_000_000;
 

@@ -50,12 +50,12 @@ pub const BEHAVIOURS: &[Behaviour] = &[
     }),
 ];
 
-type Identity = Arc<ServerConfig>;
+pub type Identity = Arc<ServerConfig>;
 
 pub struct Pki {
     /// PEM: what `--ca-file` gets.
     pub authority: String,
-    good: Identity,
+    pub good: Identity,
     expired: Identity,
     other: Identity,
     own: Identity,

@@ -2,146 +2,13 @@
 //! replaces, so a little is remembered of each job that passed: where it belongs and how it stood.
 //! Whatever the core decides about, it has read or written before, and both pass the driver.
 
+use super::what::{Ended, Happened, What};
 use crate::limits::JOBS_KNOWN_MAX;
 use model::read::Page;
-use model::row::{BacklogId, Change, Commit, Expect, HistoryRow, Holder, JobRow, JobState};
+use model::row::{Change, Commit, Expect, HistoryRow, Holder, JobRow, JobState};
 use model::row::{Key, Row, RunRow, Scope};
-use model::{Cause, JobId, Namespace, RunId, RunState, Status, Text, Time, Token};
+use model::{Cause, JobId, Namespace, RunId, RunState, Text, Time};
 use std::collections::{BTreeMap, VecDeque};
-
-#[derive(Clone, Debug)]
-pub struct Happened {
-    pub seq: u64,
-    /// When it was decided, by the store's clock.
-    pub at: Time,
-    pub what: What,
-    /// None only where the job is so old that nothing is remembered of it.
-    pub namespace: Option<Namespace>,
-    pub queue: Option<Text>,
-    pub job: Option<JobId>,
-    pub run: Option<RunId>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
-    JobCreated,
-    JobUpdated {
-        version: u32,
-    },
-    JobPaused {
-        reason: Text,
-        until: Option<Time>,
-    },
-    JobResumed,
-    JobEnded,
-    JobCancelled,
-    JobRemoved,
-    RunScheduled {
-        due: Time,
-    },
-    RunBlocked,
-    RunReady,
-    RunStarted {
-        attempt: u16,
-        token: Token,
-        worker: Option<Text>,
-    },
-    RunStopping,
-    AttemptEnded(Ended),
-    /// Instants that made no run.
-    Skipped {
-        status: Status,
-        from: Time,
-        until: Time,
-        count: u64,
-    },
-    Held {
-        scope: Scope,
-        reason: Text,
-        until: Option<Time>,
-    },
-    Released {
-        scope: Scope,
-    },
-    Operation {
-        id: BacklogId,
-        done: u64,
-        total: u64,
-    },
-    OperationOver {
-        id: BacklogId,
-    },
-    /// An operation over many runs.
-    Bulk {
-        id: Text,
-        done: u64,
-        total: Option<u64>,
-        over: bool,
-    },
-    /// Something may have happened here that nobody can tell.
-    Gap,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
-    pub status: Status,
-    pub after: RunState,
-    pub attempt: u16,
-    pub code: Option<u16>,
-    pub error: Option<Text>,
-    pub next: Option<Time>,
-}
-
-impl What {
-    /// The event's type in the public contract.
-    pub fn name(&self) -> &'static str {
-        match self {
-            What::JobCreated => "job.created",
-            What::JobUpdated { .. } => "job.updated",
-            What::JobPaused { .. } => "job.paused",
-            What::JobResumed => "job.resumed",
-            What::JobEnded => "job.ended",
-            What::JobCancelled => "job.cancelled",
-            What::JobRemoved => "job.removed",
-            What::RunScheduled { .. } => "run.scheduled",
-            What::RunBlocked => "run.blocked",
-            What::RunReady => "run.ready",
-            What::RunStarted { .. } => "run.started",
-            What::RunStopping => "run.stopping",
-            What::AttemptEnded(ended) => match ended.after {
-                RunState::Succeeded => "run.succeeded",
-                RunState::Failed => "run.failed",
-                RunState::Cancelled => "run.cancelled",
-                RunState::Expired => "run.expired",
-                RunState::Dead => "run.dead",
-                RunState::Retrying => "run.retrying",
-                _ => "run.handed_back",
-            },
-            What::Skipped { .. } => "occurrence.skipped",
-            What::Held { .. } => "hold.set",
-            What::Released { .. } => "hold.released",
-            What::Operation { .. } => "operation.progress",
-            What::OperationOver { .. } => "operation.over",
-            What::Bulk { over: false, .. } => "operation.progress",
-            What::Bulk { .. } => "operation.over",
-            What::Gap => "gap",
-        }
-    }
-}
-
-impl Happened {
-    pub fn gap(at: Time) -> Happened {
-        Happened { seq: 0, at, what: What::Gap, namespace: None, queue: None, job: None, run: None }
-    }
-
-    /// The run has ended, or waits for a person.
-    pub fn is_end(&self) -> bool {
-        match &self.what {
-            What::AttemptEnded(ended) => ended.after.is_final() || ended.after == RunState::Dead,
-            _ => false,
-        }
-    }
-}
 
 /// What is remembered of a job.
 #[derive(Clone, Copy, Debug, Default)]
@@ -248,6 +115,10 @@ impl Known {
             (Key::Run(run), Some(Row::Run(row))) => {
                 if new && run.cause() == Cause::OneOff {
                     told.push(self.of_job(at, run.job, What::JobCreated));
+                } else if run.cause() == Cause::OneOff && row.body.is_some() {
+                    // A definition is written again only when it changes.
+                    let version = row.version;
+                    told.push(self.of_job(at, run.job, What::JobUpdated { version }));
                 }
                 let what = match row.state {
                     RunState::Scheduled => What::RunScheduled { due: row.due },
@@ -365,5 +236,129 @@ impl Known {
         told.namespace = Some(row.namespace);
         told.queue = row.flow.as_ref().map(|flow| flow.queue.clone()).or(told.queue);
         told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::row::{LeaseRow, Pause};
+    use model::{Epoch, FlowKey, Lane, Policy, ShardId, Slot, Span, Token};
+    use std::sync::Arc;
+
+    fn job() -> JobId {
+        JobId::mint(Time::from_secs(1_806_000_000), Slot::from_bits(7), 99)
+    }
+
+    fn run_row(run: RunId, state: RunState) -> Row {
+        Row::Run(RunRow {
+            id: run,
+            rev: 1,
+            state,
+            due: Time::from_secs(9),
+            nominal: Time::from_secs(9),
+            flow: FlowKey {
+                namespace: Namespace(3),
+                queue: Text::from("q"),
+                kind: Text::from("http"),
+                priority: 5,
+                lane: Lane::Fresh,
+                group: None,
+            },
+            version: 1,
+            attempts: 0,
+            retries: 0,
+            lost: 0,
+            replays: 0,
+            policy: Policy::default(),
+            checkpoint: 0,
+            fresh: false,
+            body: None,
+        })
+    }
+
+    fn job_row(state: JobState, version: u32) -> Row {
+        let since = Time::from_secs(1);
+        let pause = Pause { since, until: None, reason: Text::from("tea") };
+        Row::Job(JobRow {
+            id: job(),
+            rev: 1,
+            namespace: Namespace(3),
+            state,
+            version,
+            created: since,
+            versioned: since,
+            mark: since,
+            next: None,
+            due: None,
+            fired: 0,
+            live: Vec::new(),
+            active: None,
+            waiting: None,
+            pause: (state == JobState::Paused).then_some(pause),
+            reruns: 0,
+            backfills: 0,
+            sweep: false,
+            delete: false,
+        })
+    }
+
+    fn told(known: &mut Known, changes: Vec<(Key, Expect, Option<Row>)>) -> Vec<&'static str> {
+        let changes = changes.into_iter().map(|(key, expect, row)| Change { key, expect, row });
+        let commit = Commit {
+            shard: ShardId(0),
+            epoch: Epoch(1),
+            seq: 1,
+            decided: Time::from_secs(10),
+            changes: Arc::new(changes.collect()),
+            floor: None,
+        };
+        let told = known.commit(&commit);
+        assert!(told.iter().all(|one| one.namespace == Some(Namespace(3))), "{told:?}");
+        told.iter().map(|one| one.what.name()).collect()
+    }
+
+    #[test]
+    fn a_lease_says_whose_it_is_by_the_run_that_was_seen_before() {
+        let mut known = Known::default();
+        let run = RunId::new(job(), Cause::OneOff);
+        // Read at load, in another life's commit.
+        known.pages(&[Page::Rows(vec![Some(run_row(run, RunState::Ready))])]);
+        let lease = Row::Lease(LeaseRow {
+            run,
+            rev: 1,
+            attempt: 1,
+            token: Token(7),
+            holder: Holder::Worker(Text::from("w")),
+            length: Span::from_secs(30),
+            started: Time::from_secs(10),
+            deadline: Time::from_secs(99),
+            request: 1,
+            cancel: false,
+        });
+        assert_eq!(
+            told(&mut known, vec![(Key::Lease(run), Expect::Absent, Some(lease))]),
+            ["run.started"]
+        );
+    }
+
+    #[test]
+    fn a_job_is_told_to_have_changed_only_when_it_has() {
+        let mut known = Known::default();
+        let run = RunId::new(job(), Cause::Trigger(1));
+        known.pages(&[Page::Rows(vec![
+            Some(run_row(run, RunState::Ready)),
+            Some(job_row(JobState::Active, 1)),
+        ])]);
+        let mut put = |state, version| {
+            let change = (Key::Job(job()), Expect::Rev(1), Some(job_row(state, version)));
+            told(&mut known, vec![change])
+        };
+        assert_eq!(put(JobState::Active, 1), [""; 0], "it only fired");
+        assert_eq!(put(JobState::Paused, 1), ["job.paused"]);
+        assert_eq!(put(JobState::Paused, 1), [""; 0]);
+        assert_eq!(put(JobState::Paused, 2), ["job.updated"]);
+        assert_eq!(put(JobState::Active, 2), ["job.resumed"]);
+        assert_eq!(put(JobState::Cancelled, 2), ["job.cancelled"]);
     }
 }

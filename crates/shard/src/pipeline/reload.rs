@@ -146,7 +146,7 @@ impl Shard {
         self.flows = Default::default();
         self.flows.set_sizes(self.sizes);
         self.timer = Default::default();
-        self.leases = Default::default();
+        self.leases.forget();
         self.rows = crate::rows::Rows::new(self.planted);
         self.recent = Default::default();
         // Compiled from rows that may never have been stored.

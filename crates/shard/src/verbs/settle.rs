@@ -48,6 +48,10 @@ impl Shard {
         let Some(lease) = self.valid_lease(settle).cloned() else {
             return self.settled_before(settle);
         };
+        if settle.end == End::Unheard && self.leases.is_told(settle.run) {
+            // The same request was asked again while this waited for rows.
+            return Ok(SettleAnswer::Stale);
+        }
         let side = self.job_side(settle.run)?;
         let answer = self.apply_settle(now, lease, &settle.end, side);
         self.recent.put(settle.run, settle.token, answer);

@@ -77,6 +77,36 @@ fn leases_that_a_repeated_request_heard_of_stay_when_the_first_caller_hangs_up()
     assert_eq!(world.claim(5), []);
 }
 
+/// What takes the lease back waits for the job's row; the same request is asked again meanwhile.
+#[test]
+fn leases_that_are_told_again_while_they_are_being_taken_back_stay() {
+    for reload in [false, true] {
+        let mut world = World::new();
+        world.submit(every(10));
+        world.secs(10);
+        world.restart();
+        let claim = world.claim_command(5, Span::ZERO);
+        let first = world.send(Command::Claim(claim.clone()));
+        world.hold_reads = true;
+        world.shard.handle_gone(world.now, first);
+        world.pump();
+        assert_eq!(world.held_reads.len(), 1, "the job's row");
+        let second = world.send(Command::Claim(claim));
+        let leased = leases(world.answer(second));
+        assert_eq!(leased.len(), 1);
+        if reload {
+            world.shard.handle_lost_tail();
+            world.pump();
+        }
+        world.deliver();
+        assert!(
+            matches!(world.beat(&leased[0]), Answer::Beats(beats)
+            if matches!(beats[0].1, shard::command::BeatAnswer::Ok { .. })),
+            "{reload}"
+        );
+    }
+}
+
 #[test]
 fn a_caller_that_hangs_up_while_it_waits_gets_nothing() {
     let mut world = World::new();

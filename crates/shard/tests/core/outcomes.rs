@@ -162,6 +162,37 @@ fn a_full_store_costs_few_reloads_and_what_ends_work_goes_on() {
     world.submit(now());
 }
 
+/// What was held back stands in the timer with a later time than its own; the floor must not pass it.
+#[test]
+fn what_a_full_store_held_back_is_found_by_the_next_owner() {
+    let mut world = World::new();
+    let job = world.submit(every(10));
+    let policy = model::Policy { timeout: Span::from_secs(3_600), ..model::Policy::default() };
+    world.submit_many(&model::Spec { policy, ..now() }, 100);
+    let leased = world.claim(100);
+    world.full = true;
+    let (_, command) = submit_command(&mut world);
+    let refused = world.send(command);
+    assert_eq!(world.answer(refused), Answer::Refused(Refused::Full));
+    // Ends of work are committed all along, with a floor now and then.
+    for leased in &leased[..90] {
+        world.secs(1);
+        world.succeed(leased);
+    }
+    // There is room again, and somebody's submission finds out first.
+    world.full = false;
+    world.set_now(world.now.plus(Span::from_secs(33)));
+    let (_, command) = submit_command(&mut world);
+    world.send(command);
+    for leased in &leased[90..] {
+        world.succeed(leased);
+        world.set_now(world.now.plus(Span::from_millis(1)));
+    }
+    world.restart();
+    world.secs(1);
+    assert!(world.claim(100).iter().any(|leased| leased.run.job == job), "it goes on");
+}
+
 #[test]
 fn a_commit_refused_for_time_or_room_is_sent_again() {
     for fate in [Fate::NotNow, Fate::NoRoom] {

@@ -1,7 +1,7 @@
 //! The way of a command to the shard that decides it: forwards, bounces, repetitions, hang-ups.
 
 use crate::support::cluster::*;
-use crate::support::{now, worker};
+use crate::support::{every, now, worker};
 use model::{Namespace, NodeId, Span};
 use shard::Event;
 use shard::command::{Answer, Claim, Command, Refused};
@@ -43,8 +43,11 @@ fn a_command_reaches_its_shard_on_another_node_and_its_answer_comes_back() {
 #[test]
 fn a_forward_that_the_network_repeats_is_done_once() {
     let (mut nodes, shard) = two();
+    let (job, id) = nodes.submit(0, shard, every(3_600));
+    assert!(is_done(nodes.heard(0, id)));
     nodes.hold_messages = true;
-    let (_, id) = nodes.submit(0, shard, now());
+    let spec = std::sync::Arc::new(every(60));
+    let id = nodes.ask(0, shard, Command::Update { job, spec, if_version: None });
     let forward = nodes.messages.pop_front().unwrap();
     nodes.deliver(forward.clone());
     nodes.deliver(forward.clone());
@@ -52,8 +55,15 @@ fn a_forward_that_the_network_repeats_is_done_once() {
     nodes.deliver(forward);
     nodes.hold_messages = false;
     nodes.settle();
-    assert!(is_done(nodes.heard(0, id)), "and answered once");
-    assert_eq!(nodes.rows(), 1);
+    assert_eq!(nodes.heard(0, id), Some(Answer::Job(job, 2)), "and answered once");
+    let shards = nodes.store.dump().shards;
+    let rows = shards.iter().flat_map(|shard| shard.rows.values());
+    let versions: Vec<u32> = rows
+        .filter_map(
+            |row| if let model::row::Row::Job(job) = row { Some(job.version) } else { None },
+        )
+        .collect();
+    assert_eq!(versions, [2]);
 }
 
 #[test]

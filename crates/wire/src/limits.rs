@@ -1,0 +1,24 @@
+//! Every bound of what a request may say, named. docs/limits.md lists them.
+
+/// The longest name of a queue, a group or a kind, in characters.
+pub const SHORT_MAX: usize = 128;
+/// The longest idempotency key, owner or media type, in characters.
+pub const KEY_MAX: usize = 255;
+/// The longest URL of a webhook.
+pub const URL_MAX: usize = 2_048;
+/// The most tags, and the most headers, of a job.
+pub const PAIRS_MAX: usize = 32;
+/// The most statuses that a job calls permanent.
+pub const CODES_MAX: usize = 100;
+/// The longest cron expression.
+pub const EXPRESSION_MAX: usize = 1_024;
+/// The longest name of a worker or of a claim's request, in characters.
+pub const WORKER_MAX: usize = 255;
+/// The most queues, and the most kinds, of one claim.
+pub const QUEUES_MAX: usize = 100;
+/// The most runs of one heartbeat or settle.
+pub const ITEMS_MAX: usize = 1_000;
+/// What is kept of an error's message, in characters.
+pub const ERROR_MAX: usize = 4_096;
+/// Faults that one refusal lists; more would help nobody.
+pub const FAULTS_MAX: usize = 32;
