@@ -79,6 +79,12 @@ CONF
     sed -i "s/^\* = .*/* = host=127.0.0.1 port=$server user=postgres/" "$dir/pgbouncer.ini"
     [ "$(id -u)" = 0 ] && chown postgres:postgres "$dir/pgbouncer.ini"
     as_owner pgbouncer --daemon --quiet "$dir/pgbouncer.ini" || fail "PgBouncer does not start: see $dir/pgbouncer.log"
+    # It answers a little after it says that it has started.
+    for try in $(seq 500); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
+        [ "$try" -lt 500 ] || fail "PgBouncer does not listen: see $dir/pgbouncer.log"
+        sleep 0.02
+    done
     echo "postgres://postgres@127.0.0.1:$port/postgres"
     ;;
 stop)

@@ -62,6 +62,13 @@ impl FromStr for Kind {
     }
 }
 
+impl Kind {
+    /// Does this process have the store for itself?
+    pub fn is_exclusive(&self) -> bool {
+        !matches!(self, Kind::Postgres(_))
+    }
+}
+
 /// What a store needs while it is served from.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
@@ -69,13 +76,6 @@ pub struct Served {
     pub reserve: u64,
     /// A restored copy may dispatch.
     pub takeover: bool,
-}
-
-impl Kind {
-    /// Does this process have the store for itself?
-    pub fn is_exclusive(&self) -> bool {
-        !matches!(self, Kind::Postgres(_))
-    }
 }
 
 /// A store, and what it promises, in words.
@@ -86,6 +86,7 @@ pub struct Opened {
 
 /// `served`: for a server; a command that looks or changes a thing needs no care.
 pub fn open(kind: &Kind, data: &Path, served: Option<Served>) -> Result<Opened, Failure> {
+    let silent = |error| Failure::failed(format!("the store does not answer: {error:?}"));
     match kind {
         Kind::Memory => {
             let words = "memory: NOTHING IS KEPT over a restart".to_string();
@@ -96,9 +97,7 @@ pub fn open(kind: &Kind, data: &Path, served: Option<Served>) -> Result<Opened, 
             let opened = SqliteStore::open(data, move || clock.now());
             let store = Arc::new(opened.map_err(|error| refused(data, &error))?);
             if let Some(served) = served {
-                wake(&store, served.takeover).map_err(|error| {
-                    Failure::failed(format!("the store does not answer: {error:?}"))
-                })?;
+                wake(&store, served.takeover).map_err(silent)?;
                 store.keep_room(served.reserve);
                 care_for(store.clone());
             }
@@ -107,11 +106,21 @@ pub fn open(kind: &Kind, data: &Path, served: Option<Served>) -> Result<Opened, 
         Kind::Postgres(address) => {
             let opened = PostgresStore::open(address);
             let store = Arc::new(opened.map_err(|error| no_database(&error))?);
-            rotate(store.clone());
+            if let Some(served) = served {
+                if served.takeover {
+                    jump(&store).map_err(silent)?;
+                }
+                rotate(store.clone());
+            }
             let words = store.durability().to_string();
             Ok(Opened { store, words })
         }
     }
+}
+
+/// A restored copy may not have seen all epochs that were given out: later ones lie beyond them.
+fn jump(store: &PostgresStore) -> Result<(), StoreError> {
+    store.set_incarnation(store.incarnation()?.saturating_add(1))
 }
 
 /// A database keeps itself in order, but for old idempotency keys.
