@@ -8,7 +8,7 @@ mod routing;
 use crate::batch::Output;
 use crate::clock::StoreClock;
 use crate::command::{Answer, Command, CommandId};
-use crate::limits::{NODE_RENEW, ROUTE_AGAIN, ROUTE_WAIT, Sizes};
+use crate::limits::{NODE_RENEW, RENEWALS_BESIDE, ROUTE_AGAIN, ROUTE_WAIT, Sizes};
 use crate::ownership::Ownership;
 use crate::pipeline::CommitEnd;
 use crate::planted::Planted;
@@ -90,8 +90,8 @@ pub struct Host {
     last_call: u64,
     /// One ownership call at a time, so that answers cannot overtake each other.
     owning: bool,
-    /// A renewal beside it, because it takes long: one slow call must not cost the lease.
-    renewing_beside: bool,
+    /// Renewals beside it, because it takes long: slow calls and lost answers must not cost the lease.
+    renewing_beside: usize,
     /// The latest renewal whose answer set `expires`.
     renewed_by: CallId,
     committing: bool,
@@ -138,7 +138,7 @@ impl Host {
             calls: BTreeMap::new(),
             last_call: 0,
             owning: false,
-            renewing_beside: false,
+            renewing_beside: 0,
             renewed_by: CallId(0),
             committing: false,
             pending_takes: Vec::new(),
@@ -243,8 +243,8 @@ impl Host {
 
     /// When `handle_tick` should be called next, in local time.
     pub fn next_tick(&self, local: Time) -> Time {
-        // With two renewals under way only their answers let another one go.
-        let mut next = match self.owning && self.renewing_beside {
+        // With so many under way only their answers let another one go.
+        let mut next = match self.owning && self.renewing_beside >= RENEWALS_BESIDE {
             true => local.plus(NODE_RENEW),
             false => self.ownership.next_renew(local),
         };

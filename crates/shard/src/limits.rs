@@ -77,6 +77,9 @@ pub const FLOOR_EVERY: Span = Span::from_secs(10);
 /// A node's lease, and how often it is renewed.
 pub const NODE_TTL: Span = Span::from_secs(3);
 pub const NODE_RENEW: Span = Span::from_secs(1);
+/// Renewals sent beside a call about ownership that is not answered: the lease lasts three of them, so
+/// that two answers in a row may be lost.
+pub const RENEWALS_BESIDE: usize = 3;
 /// A node judges others only after so many renewals of its own in a row.
 pub const RENEWALS_BEFORE_JUDGING: u32 = 2;
 /// A jump of the store's clock by more is a step: shorter ones are answers that were slow.

@@ -1,11 +1,11 @@
 //! Store calls: what the shards and the ownership ask of the store, and what its answers mean to
 //! them. One commit lane; one ownership call at a time, so that answers cannot overtake each other,
-//! and beside it at most one renewal that only keeps the lease.
+//! and beside it a few renewals that only keep the lease.
 
 use super::{CallId, Host, HostOutput, Message, Refusal, StoreAnswer, StoreCall, Under};
 use crate::batch::{Event, Output};
 use crate::command::{Answer, Refused};
-use crate::limits::{CLOCK_STEP, MOVES_AT_ONCE, NODE_TTL};
+use crate::limits::{CLOCK_STEP, MOVES_AT_ONCE, NODE_TTL, RENEWALS_BESIDE};
 use crate::pipeline::CommitEnd;
 use crate::rows::ReadId;
 use crate::shard::Shard;
@@ -34,11 +34,11 @@ impl Host {
 
     /// Moves everything on that can move: outputs, reads, commits, epochs, gifts, the lease.
     pub(super) fn pump(&mut self, local: Time) {
-        if !(self.owning && self.renewing_beside)
+        if !(self.owning && self.renewing_beside >= RENEWALS_BESIDE)
             && let Some(renew) = self.ownership.poll_renew(local)
         {
             let beside = std::mem::replace(&mut self.owning, true);
-            self.renewing_beside |= beside;
+            self.renewing_beside += usize::from(beside);
             let under = if beside { Under::RenewBeside } else { Under::Renew };
             self.call(local, under, StoreCall::Renew(renew));
         }
@@ -158,7 +158,7 @@ impl Host {
                 self.ownership.handle_renew_failed(local);
             }
             (Under::RenewBeside, answer) => {
-                self.renewing_beside = false;
+                self.renewing_beside = self.renewing_beside.saturating_sub(1);
                 if let StoreAnswer::Renew(view) = answer {
                     self.lease_renewed(local, sent, id, view.now);
                 }
