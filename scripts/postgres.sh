@@ -96,6 +96,8 @@ stop)
 crash)
     # The server and its children: none of them gets to write anything.
     first=$(head -1 "$dir/data/postmaster.pid")
+    # Stopped first, so that it makes no more of them.
+    kill -STOP "$first"
     mapfile -t children < <(cat "/proc/$first/task/$first/children" | tr ' ' '\n' | grep .)
     kill -9 "$first" "${children[@]}"
     # Gone when the kernel says so, not when the signal is sent.
