@@ -216,6 +216,8 @@ impl Secrets for Vault {
 
 impl SigningSecrets for Vault {
     fn list(&self, namespace: Namespace, now: Time) -> Result<Vec<SigningSecret>, String> {
+        // A namespace that has not sent anything yet gets its secret by being asked for it.
+        self.of(namespace, now)?;
         let valid = self.valid(namespace, now).map_err(|failure| failure.message)?;
         let shown = valid.into_iter().map(|one| SigningSecret {
             id: one.id,

@@ -47,7 +47,7 @@ struct Maker<'a> {
     request_id: RequestId,
     /// Of the whole batch: each item gets one of its own from it, by its place.
     key: Option<String>,
-    /// Is one of them new?
+    /// One of the jobs was made by this request.
     new: bool,
 }
 
@@ -165,7 +165,7 @@ impl Maker<'_> {
     fn one(&mut self, answer: Result<Submitted, Refusal>) -> Value {
         self.new |= answer.as_ref().is_ok_and(|submitted| !submitted.replayed);
         match answer {
-            Ok(submitted) => json!({"status": 202, "id": naming::id_of(&submitted).to_string()}),
+            Ok(made) => json!({"status": 202, "id": naming::id_of(&made).to_string()}),
             Err(refusal) => refused(&refusal),
         }
     }

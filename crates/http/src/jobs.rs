@@ -77,8 +77,6 @@ pub fn read(
     let (field, paused) = (request.idempotency_key.clone(), request.paused);
     if let (Some(field), Some(HeaderKey::Own(header))) = (&field, &header)
         && field != header
-        // In a batch the header is that of the whole; an item's own key counts more.
-        && pointer.is_empty()
     {
         faults.add(format!("{pointer}/idempotency_key"), "the header Idempotency-Key says another");
     }

@@ -1,5 +1,5 @@
-//! One log line per request: at debug when it was answered, at warn when it was refused for our
-//! reasons (5xx), at info when for the caller's. Ids only: never a body, a parameter or a header.
+//! One log line per request: at debug when it was answered, at warn when it was refused. Ids only:
+//! never a body, a parameter or a header.
 
 use crate::refusal::Refusal;
 use axum::extract::Request;

@@ -1,9 +1,10 @@
 //! Signing secrets: seen and rotated. Who keeps them is handed in; this crate only asks.
 
+use crate::Shared;
 use crate::jobs::{key_header, optional_text};
 use crate::limits::OVERLAP_MAX;
 use crate::refusal::{Answered, Refusal};
-use crate::{DEFAULT, Shared};
+use crate::tenant::Tenant;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -79,18 +80,23 @@ pub trait SigningSecrets: fmt::Debug + Send + Sync {
     ) -> Result<bool, RotationRefused>;
 }
 
-pub async fn list(State(api): Shared) -> Answered {
-    let list = api.secrets.list(DEFAULT, api.node.now()).map_err(failed)?;
+pub async fn list(State(api): Shared, Tenant(namespace): Tenant) -> Answered {
+    let list = api.secrets.list(namespace, api.node.now()).map_err(failed)?;
     Ok(Json(items(&list)).into_response())
 }
 
-pub async fn rotate(State(api): Shared, headers: HeaderMap, body: Bytes) -> Answered {
+pub async fn rotate(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answered {
     let key = key_header(&headers)?;
     let rotation = Rotation { overlap: read(&body)?, key };
     // It syncs a file: a thread that may block.
     let secrets = api.secrets.clone();
     let now = api.node.now();
-    let done = tokio::task::block_in_place(|| secrets.rotate(DEFAULT, &rotation, now));
+    let done = tokio::task::block_in_place(|| secrets.rotate(namespace, &rotation, now));
     let replayed = done.map_err(|why| match why {
         RotationRefused::KeyReused => {
             let detail = why.to_string();
@@ -99,7 +105,7 @@ pub async fn rotate(State(api): Shared, headers: HeaderMap, body: Bytes) -> Answ
         RotationRefused::TooMany => Refusal::new(StatusCode::CONFLICT, "conflict", why.to_string()),
         RotationRefused::Failed(why) => failed(why),
     })?;
-    let list = api.secrets.list(DEFAULT, now).map_err(failed)?;
+    let list = api.secrets.list(namespace, now).map_err(failed)?;
     let replayed = if replayed { "true" } else { "false" };
     Ok(([("idempotency-replayed", replayed)], Json(items(&list))).into_response())
 }

@@ -5,6 +5,7 @@ use crate::limits::{
     PAYLOAD_MAX, TARGET_TEST_BODY, TARGET_TEST_TIMEOUT, TIMEOUT_HTTP, TIMEOUT_MIN,
 };
 use crate::refusal::{Answered, Refusal};
+use crate::tenant::Tenant;
 use crate::{DEFAULT, Shared, spec};
 use axum::Json;
 use axum::body::Bytes;
@@ -47,8 +48,8 @@ pub trait TargetTester: Debug + Send + Sync {
     fn test(&self, test: TargetTest) -> Option<Testing>;
 }
 
-pub async fn test(State(api): Shared, body: Bytes) -> Answered {
-    let test = read(&body, api.node.now())?;
+pub async fn test(State(api): Shared, Tenant(namespace): Tenant, body: Bytes) -> Answered {
+    let test = TargetTest { namespace, ..read(&body, api.node.now())? };
     let Some(testing) = api.tester.test(test) else {
         let detail = "enough targets are being tested; come back in a second";
         return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, "busy", detail));

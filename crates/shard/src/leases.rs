@@ -29,7 +29,7 @@ pub struct Leases {
     /// The requests that callers were told of, or will be when the commit is durable.
     told: BTreeMap<CommandId, Request>,
     /// Who was told of leases that are being loaded again.
-    known: BTreeMap<Request, CommandId>,
+    known: BTreeMap<Request, BTreeSet<CommandId>>,
 }
 
 /// Who claims, and how they number it.
@@ -38,8 +38,9 @@ type Request = (Holder, u64);
 #[derive(Debug, Default)]
 struct Requested {
     runs: BTreeSet<RunId>,
-    /// The last caller of this request.
-    told: Option<CommandId>,
+    /// Callers of this request who heard of its leases, or will. One copy of a request may be late,
+    /// and hang up long after another one was heard: only when all have hung up nobody heard.
+    told: BTreeSet<CommandId>,
 }
 
 impl Leases {
@@ -62,7 +63,7 @@ impl Leases {
         let request = (row.holder.clone(), row.request);
         let known = self.known.remove(&request);
         self.requests.entry(request.clone()).or_default().runs.insert(run);
-        if let Some(caller) = known {
+        for caller in known.into_iter().flatten() {
             self.tell(&request.0, request.1, caller);
         }
         self.by_run.insert(run, Lease { row, entry, ends, again: None });
@@ -114,7 +115,9 @@ impl Leases {
         if let Some(requested) = self.requests.get_mut(&request) {
             requested.runs.remove(&run);
             if requested.runs.is_empty() {
-                requested.told.map(|caller| self.told.remove(&caller));
+                for caller in &requested.told {
+                    self.told.remove(caller);
+                }
                 self.requests.remove(&request);
             }
         }
@@ -125,18 +128,17 @@ impl Leases {
     pub fn tell(&mut self, holder: &Holder, request: u64, caller: CommandId) {
         let request = (holder.clone(), request);
         if let Some(requested) = self.requests.get_mut(&request) {
-            let before = requested.told.replace(caller);
-            before.map(|before| self.told.remove(&before));
+            requested.told.insert(caller);
             self.told.insert(caller, request);
         }
     }
 
-    /// The leases that this caller, and nobody after it, was to hear of. It does not hear of them.
+    /// This caller does not hear of its leases: those that nobody else was told of.
     pub fn untell(&mut self, caller: CommandId) -> Vec<(RunId, Token)> {
         let Some(request) = self.told.remove(&caller) else { return Vec::new() };
         let Some(requested) = self.requests.get_mut(&request) else { return Vec::new() };
-        requested.told = None;
-        let runs = requested.runs.iter();
+        requested.told.remove(&caller);
+        let runs = requested.runs.iter().filter(|_| requested.told.is_empty());
         runs.filter_map(|run| Some((*run, self.by_run.get(run)?.row.token))).collect()
     }
 
@@ -144,14 +146,14 @@ impl Leases {
     pub fn is_told(&self, run: RunId) -> bool {
         let Some(row) = self.by_run.get(&run).map(|lease| &lease.row) else { return false };
         let request = (row.holder.clone(), row.request);
-        self.requests.get(&request).is_some_and(|requested| requested.told.is_some())
+        self.requests.get(&request).is_some_and(|requested| !requested.told.is_empty())
     }
 
     /// Everything is forgotten but who was told of what: the leases are loaded again.
     pub fn forget(&mut self) {
         let mut known = std::mem::take(&mut self.known);
         let requests = std::mem::take(&mut self.requests).into_iter();
-        known.extend(requests.filter_map(|(request, requested)| Some((request, requested.told?))));
+        known.extend(requests.map(|(request, requested)| (request, requested.told)));
         *self = Leases { known, ..Leases::default() };
     }
 

@@ -77,6 +77,21 @@ fn leases_that_a_repeated_request_heard_of_stay_when_the_first_caller_hangs_up()
     assert_eq!(world.claim(5), []);
 }
 
+/// A copy of the request that was late is answered too, and hangs up; the first one was heard.
+#[test]
+fn leases_that_were_heard_of_stay_when_a_late_copy_of_their_request_hangs_up() {
+    let mut world = World::new();
+    world.submit(now());
+    let claim = world.claim_command(5, Span::ZERO);
+    let first = world.send(Command::Claim(claim.clone()));
+    let leased = leases(world.answer(first));
+    let late = world.send(Command::Claim(claim));
+    world.shard.handle_gone(world.now, late);
+    world.pump();
+    assert!(matches!(world.beat(&leased[0]), Answer::Beats(beats)
+        if matches!(beats[0].1, shard::command::BeatAnswer::Ok { .. })));
+}
+
 /// What takes the lease back waits for the job's row; the same request is asked again meanwhile.
 #[test]
 fn leases_that_are_told_again_while_they_are_being_taken_back_stay() {

@@ -241,6 +241,7 @@ fn end(outcome: Outcome) -> CommitEnd {
         Outcome::Fenced => CommitEnd::Fenced,
         Outcome::Gap { last } => CommitEnd::Gap { last },
         Outcome::Early => CommitEnd::Early,
+        Outcome::Room => CommitEnd::NoRoom,
         Outcome::Row { index } => CommitEnd::Row { index },
     }
 }
