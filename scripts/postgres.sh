@@ -105,7 +105,7 @@ crash)
         while [ -e "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null; do sleep 0.01; done
     done
     # Where nobody collects the dead, the next server would take the number for a living one.
-    rm -f "$dir/data/postmaster.pid"
+    rm -f "$dir/data/postmaster.pid" "$dir"/.s.PGSQL.*
     ;;
 *) fail "unknown verb $verb" ;;
 esac
