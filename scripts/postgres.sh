@@ -96,6 +96,8 @@ stop)
 crash)
     # The server and its children: none of them gets to write anything.
     first=$(head -1 "$dir/data/postmaster.pid")
+    # Stopped first, so that it makes no more of them.
+    kill -STOP "$first"
     mapfile -t children < <(cat "/proc/$first/task/$first/children" | tr ' ' '\n' | grep .)
     kill -9 "$first" "${children[@]}"
     # Gone when the kernel says so, not when the signal is sent.
@@ -103,7 +105,7 @@ crash)
         while [ -e "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null; do sleep 0.01; done
     done
     # Where nobody collects the dead, the next server would take the number for a living one.
-    rm -f "$dir/data/postmaster.pid"
+    rm -f "$dir/data/postmaster.pid" "$dir"/.s.PGSQL.*
     ;;
 *) fail "unknown verb $verb" ;;
 esac

@@ -52,12 +52,17 @@ impl Conn {
             .map_err(|error| Fault::Away(error.to_string()))?;
         let opened =
             block(&runtime, async { tokio::time::timeout(CONNECT_WAIT, address.connect()).await });
-        let (client, driver) = match opened {
-            Err(_) => return Err(Fault::Away("not in time".into())),
-            Ok(Err(error)) => return Err(Fault::Away(words(&error))),
-            Ok(Ok(opened)) => opened,
+        let away = match opened {
+            Ok(Ok((client, driver))) => {
+                let driver = driver.into();
+                return Ok(Conn { runtime: Some(runtime), client, driver, ended: false, wait });
+            }
+            Ok(Err(error)) => words(&error),
+            Err(_) => "not in time".into(),
         };
-        Ok(Conn { runtime: Some(runtime), client, driver: driver.into(), ended: false, wait })
+        // As in `drop`.
+        runtime.shutdown_background();
+        Err(Fault::Away(away))
     }
 
     /// Has the server hung up since the last call? What it said meanwhile is read.
