@@ -12,7 +12,7 @@ test: tools check
 	cargo run --release -p sim -- --ci
 	$(MAKE) --no-print-directory chaos
 	scripts/differential.sh
-	scripts/schemathesis.sh
+	scripts/schemathesis.sh 25 7
 	@if [ -x scripts/fuzz.sh ]; then scripts/fuzz.sh 30; fi
 	@if [ -x scripts/check-instructions.sh ]; then scripts/check-instructions.sh; fi
 

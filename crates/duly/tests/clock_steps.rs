@@ -96,11 +96,16 @@ impl Scene {
         loop {
             let probe = json!({"target": {"worker": {"kind": "probe"}}, "queue": "probes",
                                "schedule": {"delay": "1000h"}});
-            let made = self.server.submit(&probe);
-            let next = made["next_run_at"].as_str().expect("a time").to_string();
-            let says = wire::timestamp::parse(&next).expect("a time") - 1_000 * 60 * MINUTE;
-            if (says - wanted(&self.clock)).abs() < SECOND {
-                return;
+            let reply = self.server.post("/v1/jobs", &probe);
+            // Time that passes over a request passes over its deadline, too.
+            if reply.status == 202 {
+                let next = reply.json()["next_run_at"].as_str().expect("a time").to_string();
+                let says = wire::timestamp::parse(&next).expect("a time") - 1_000 * 60 * MINUTE;
+                if (says - wanted(&self.clock)).abs() < SECOND {
+                    return;
+                }
+            } else {
+                assert_eq!(reply.status, 503, "{}", reply.text);
             }
             assert!(Instant::now() < until, "the server's clock does not follow");
             std::thread::sleep(Duration::from_millis(10));

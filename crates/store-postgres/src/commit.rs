@@ -1,7 +1,9 @@
 //! Commits. A call is one statement:
 //!
-//!     SELECT f.now, duly.insert_runs(f.now, $7, …), duly.remove_leases(f.now, …), …
-//!     FROM (SELECT duly.fence($1, …) AS now OFFSET 0) AS f
+//! ```text
+//! SELECT f.now, duly.insert_runs(f.now, $7, …), duly.remove_leases(f.now, …), …
+//! FROM (SELECT duly.fence($1, …) AS now OFFSET 0) AS f
+//! ```
 //!
 //! `fence` locks the shards' rows in order, checks epoch, number and time, and numbers the commits;
 //! the others change rows, a table at a time, and check by counting. Whatever is not as expected
