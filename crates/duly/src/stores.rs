@@ -141,7 +141,7 @@ fn wake(store: &SqliteStore, takeover: bool) -> Result<(), StoreError> {
     if takeover {
         store.release_restored()?;
     } else if store.is_restored()? {
-        eprintln!("duly: {RESTORED}");
+        tracing::error!("{RESTORED}");
     }
     Ok(())
 }
@@ -157,7 +157,10 @@ fn care_for(store: Arc<SqliteStore>) {
         }
         let short = store.is_short_of_room();
         if short != was_short {
-            eprintln!("duly: {}", if short { SHORT } else { ROOM_AGAIN });
+            match short {
+                true => tracing::error!("{SHORT}"),
+                false => tracing::warn!("{ROOM_AGAIN}"),
+            }
             was_short = short;
         }
         // What fails here shows in the next look, or is tried again in a second.

@@ -6,7 +6,7 @@ mod support;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::{Hooks, PATIENCE, Server, ask};
 
 #[test]
@@ -143,4 +143,28 @@ fn what_was_answered_is_there_after_kill_9() {
         assert_eq!(reply.json()["status"], Value::from("scheduled"));
     }
     server.stop();
+}
+
+/// In the commit lane, in the driver, in an attempt: whatever part it is, the process ends with it,
+/// and the next one goes on.
+#[test]
+fn a_panic_in_any_part_ends_the_process() {
+    for place in ["commit-before", "reply-before", "send-before"] {
+        let data = tempfile::tempdir().expect("a folder");
+        let hooks = Hooks::start(&[]);
+        let plan = std::ffi::OsString::from(format!("{place}:3:panic"));
+        let mut server = Server::start_with(data.path(), &[("DULY_CRASH_AT", &plan)], &[]);
+        let job = json!({"target": {"http": {"url": hooks.url()}}}).to_string();
+        let until = Instant::now() + PATIENCE;
+        let ended = loop {
+            if let Some(ended) = server.child.try_wait().expect("a child") {
+                break ended;
+            }
+            assert!(Instant::now() < until, "{place}: it goes on without that part");
+            // It may end while it is asked.
+            let _ = ask(server.address, "POST", "/v1/jobs", &job, &[]);
+        };
+        assert_eq!(ended.code(), Some(1), "{place}");
+        Server::start(data.path()).stop();
+    }
 }

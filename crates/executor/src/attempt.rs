@@ -136,9 +136,7 @@ pub async fn settle(context: &Context, shard: ShardId, settles: Vec<Settle>) {
         pause = (pause * 2).min(SETTLE_AGAIN_MAX);
     }
     let runs: Vec<RunId> = settles.iter().map(|one| one.run).collect();
-    eprintln!(
-        "duly: the end of {runs:?} could not be stored; it counts as lost and is tried again"
-    );
+    tracing::warn!("the end of {runs:?} could not be stored; it counts as lost and is tried again");
 }
 
 fn failed(error: &str, retryable: bool) -> End {

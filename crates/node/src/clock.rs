@@ -74,17 +74,17 @@ impl EmbeddedClock {
 fn tell(told: Told) {
     let seconds = |span: Span| span.micros() as f64 / 1e6;
     match told {
-        Told::Held(by) => eprintln!(
-            "duly: ALERT: the wall clock stepped forward by {:.1} s; time goes on as before, and if \
+        Told::Held(by) => tracing::error!(
+            "ALERT: the wall clock stepped forward by {:.1} s; time goes on as before, and if \
              the clock stays there for 60 s the step counts as downtime",
             seconds(by)
         ),
-        Told::Undone => eprintln!("duly: the wall clock came back; nothing was skipped"),
+        Told::Undone => tracing::warn!("the wall clock came back; nothing was skipped"),
         Told::Followed(by) => {
-            eprintln!("duly: the wall clock stepped by {:.1} s, which is followed", seconds(by));
+            tracing::warn!("the wall clock stepped by {:.1} s, which is followed", seconds(by));
         }
         Told::Downtime(by) => {
-            eprintln!("duly: the step of {:.1} s counts as downtime from here", seconds(by));
+            tracing::warn!("the step of {:.1} s counts as downtime from here", seconds(by));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Places at which this process ends itself as `kill -9` would, when it was asked to: the crash test
 //! (`crates/chaos`) asks with `DULY_CRASH_AT=name:count`, and the count-th time that the place is
-//! passed is the last. Always compiled in, so that the binary that is tested is the binary that is
+//! passed is the last. `name:count:panic` panics there instead, to see that no part of a process dies
+//! alone. Always compiled in, so that the binary that is tested is the binary that is
 //! used; without the variable a place costs one load, and places lie on the way of commits and
 //! attempts, not of single jobs.
 //!
@@ -44,6 +45,7 @@ const MOMENT_MAX_MICROS: u64 = 4_000;
 struct Plan {
     name: String,
     left: AtomicU32,
+    panics: bool,
 }
 
 static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
@@ -68,19 +70,36 @@ pub fn during(name: &'static str) {
 
 fn is_here(name: &'static str) -> bool {
     let Some(plan) = PLAN.get_or_init(read) else { return false };
-    plan.name == name && plan.left.fetch_sub(1, Ordering::Relaxed) == 1
+    let here = plan.name == name && plan.left.fetch_sub(1, Ordering::Relaxed) == 1;
+    if here && plan.panics {
+        fall(name);
+    }
+    here
+}
+
+/// A fault of ours, where somebody asked for one.
+#[allow(clippy::panic)]
+fn fall(name: &str) -> ! {
+    panic!("{VARIABLE} asked for a panic at {name}")
 }
 
 /// A plan that names no place must not look like one that was survived.
 fn read() -> Option<Plan> {
     let text = std::env::var(VARIABLE).ok()?;
     let plan = text.split_once(':').and_then(|(name, count)| {
+        let (count, panics) = match count.strip_suffix(":panic") {
+            Some(count) => (count, true),
+            None => (count, false),
+        };
         let left = count.parse().ok().filter(|count| *count > 0)?;
-        POINTS.contains(&name).then(|| Plan { name: name.to_string(), left: AtomicU32::new(left) })
+        let left = AtomicU32::new(left);
+        POINTS.contains(&name).then(|| Plan { name: name.to_string(), left, panics })
     });
     if plan.is_none() {
         let all = POINTS.join(", ");
-        crate::tasks::end(&format!("{VARIABLE}={text}: name:count is expected, one of {all}"));
+        crate::tasks::end(&format!(
+            "{VARIABLE}={text}: name:count or name:count:panic is expected, one of {all}"
+        ));
     }
     plan
 }
