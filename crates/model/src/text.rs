@@ -84,7 +84,8 @@ impl fmt::Display for RunId {
 
 impl RunId {
     pub fn parse(text: &str) -> Option<RunId> {
-        let rest = text.strip_prefix("run_")?;
+        // Below it is cut by bytes, and only ASCII can be cut anywhere.
+        let rest = text.strip_prefix("run_").filter(|rest| rest.is_ascii())?;
         let job = read_job(rest.get(..26)?)?;
         let cause = match rest.get(26..)? {
             "" => Cause::OneOff,
@@ -168,6 +169,20 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
 mod tests {
     use super::*;
     use crate::id::Slot;
+
+    /// Found by the fuzz target `texts`: a letter of two bytes where a stamp is cut.
+    #[test]
+    fn letters_that_are_not_ascii_are_in_no_id() {
+        let job = job().to_string();
+        let run = job.replace("job_", "run_");
+        for suffix in
+            ["_00240233T7ʩ-36Z", "_ʩ0240233T010000Z", "_0024023ʩT010000Z", "_tʩ23456789", "ʩ"]
+        {
+            assert_eq!(RunId::parse(&format!("{run}{suffix}")), None, "{suffix}");
+        }
+        assert_eq!(RunId::parse(&format!("{}ʩ", &run[..29])), None);
+        assert_eq!(JobId::parse(&format!("{}ʩ", &job[..28])), None);
+    }
 
     fn job() -> JobId {
         JobId::mint(Time::from_secs(1_806_000_000), Slot::from_bits(0x5a3), 0x0123_4567_89ab_cdef)
