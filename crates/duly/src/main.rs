@@ -36,6 +36,7 @@ mod status;
 mod stores;
 mod stream;
 mod target_test;
+mod top;
 mod vault;
 mod wait;
 
@@ -94,6 +95,8 @@ enum Command {
     Key(key::KeyCommand),
     /// Is the server there, and how does it do?
     Status(status::Args),
+    /// What the server does right now, drawn again and again.
+    Top(top::Args),
     /// Print the completions of a shell: bash, zsh, fish …
     Completions { shell: clap_complete::Shell },
     /// See and rotate the secrets that sign webhooks.
@@ -118,6 +121,7 @@ fn main() -> ExitCode {
     let answer = match cli.command {
         Command::Key(command) => key::run(&command),
         Command::Status(args) => status::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Completions { shell } => Ok(completions(shell)),
         Command::Serve(args) => serve::run(&args).map(|()| String::new()),
         Command::Listen(args) => listen::run(&args).map(|()| String::new()),
