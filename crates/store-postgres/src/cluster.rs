@@ -4,6 +4,7 @@
 use crate::cols::Cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
+use crate::schema::VERSION;
 use model::Time;
 use model::cluster::{Cluster, Give, NodeLease, Renew, ShardRow, Take, Taken};
 use model::id::{Epoch, NodeId, ShardId};
@@ -22,12 +23,13 @@ pub(crate) fn set_incarnation(conn: &mut Conn, incarnation: u64) -> Res<()> {
 
 /// In a transaction.
 pub(crate) fn renew(conn: &mut Conn, renew: Renew) -> Res<Cluster> {
-    let params: [Param<'_>; 3] = [
+    let params: [Param<'_>; 4] = [
         (&i64::from(renew.node.node), Type::INT8),
         (&(renew.node.boot as i64), Type::INT8),
         (&renew.ttl.micros(), Type::INT8),
+        (&VERSION, Type::INT8),
     ];
-    let rows = conn.query("SELECT duly.renew($1, $2, $3)", &params)?;
+    let rows = conn.query("SELECT duly.renew($1, $2, $3, $4)", &params)?;
     let now = rows.first().map_or(Ok(Time::MIN), |row| Cols::from(row, "nodes", 0).time())?;
     let rows = conn.query("SELECT node, boot, expires FROM duly.nodes", &[])?;
     let nodes = rows.iter().map(|row| {
@@ -135,6 +137,7 @@ fn own(conn: &mut Conn, held: &[Held]) -> Res<()> {
 /// In a transaction. One take after the other, each on what those before it left.
 pub(crate) fn take(conn: &mut Conn, takes: &[Take]) -> Res<Vec<Option<Taken>>> {
     let mut held = hold(conn, takes.iter().map(|take| take.shard))?;
+    conn.query("SELECT duly.same_server()", &[])?;
     let leases = leases(conn, &held)?;
     let last = last(conn, &held)?;
     let current = incarnation(conn)?;

@@ -4,13 +4,15 @@
 
 use crate::address::Address;
 use crate::conn::Conn;
-use crate::error::Res;
+use crate::error::{Fault, Res};
 use crate::limits::{ANSWER_WAIT, BACKOFF_FIRST, BACKOFF_LAST};
+use crate::origin::Origin;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 pub(crate) struct Pool {
     address: Address,
+    origin: Arc<Origin>,
     slots: Vec<Mutex<Option<Conn>>>,
     turn: AtomicUsize,
     /// Attempts to connect that failed in a row.
@@ -18,9 +20,10 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub fn new(address: &Address, size: usize) -> Pool {
+    pub fn new(address: &Address, origin: &Arc<Origin>, size: usize) -> Pool {
         Pool {
             address: address.clone(),
+            origin: origin.clone(),
             slots: (0..size.max(1)).map(|_| Mutex::new(None)).collect(),
             turn: AtomicUsize::new(0),
             failures: AtomicU32::new(0),
@@ -49,7 +52,13 @@ impl Pool {
         if !conn.is_alive() {
             conn = self.connect()?;
         }
-        let result = work(&mut conn);
+        let mut result = work(&mut conn);
+        // A pooler brought us to another server: looked at before anybody goes on there.
+        if result.as_ref().err().is_some_and(Fault::is_other_server)
+            && let Err(fault) = self.origin.look(&mut conn, false)
+        {
+            result = Err(fault);
+        }
         if result.as_ref().err().is_none_or(|fault| fault.keeps_connection()) {
             *slot = Some(conn);
         }
@@ -62,7 +71,9 @@ impl Pool {
             let doubled = BACKOFF_FIRST.saturating_mul(1 << failures.min(16));
             std::thread::sleep(doubled.min(BACKOFF_LAST));
         }
-        match Conn::open(&self.address, ANSWER_WAIT) {
+        let opened = Conn::open(&self.address, ANSWER_WAIT)
+            .and_then(|mut conn| self.origin.look(&mut conn, false).map(|()| conn));
+        match opened {
             Ok(conn) => {
                 self.failures.store(0, Ordering::Relaxed);
                 Ok(conn)
