@@ -68,7 +68,7 @@ use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
 };
-use store::{Committed, Store, StoreError};
+use store::{About, Committed, Store, StoreError};
 use tokio_postgres::types::Type;
 
 pub struct PostgresStore {
@@ -78,7 +78,8 @@ pub struct PostgresStore {
     searchers: Pool,
     /// A node's lease is renewed whatever the others wait for.
     renewers: Pool,
-    durability: Durability,
+    /// As last seen.
+    durability: Mutex<Durability>,
     origin: Arc<Origin>,
     /// Is history written by day? No, while nodes of version 1 live.
     by_day: AtomicBool,
@@ -100,7 +101,7 @@ impl PostgresStore {
     pub fn open(address: &str) -> Result<PostgresStore, OpenError> {
         let address = Address::parse(address)?;
         let mut conn = Conn::open(&address, MIGRATE_WAIT)?;
-        let durability = durability::look(&mut conn)?;
+        let durability = durability::check(&mut conn)?;
         schema::migrate(&mut conn)?;
         let origin = Arc::new(Origin::default());
         origin.look(&mut conn, true)?;
@@ -112,16 +113,16 @@ impl PostgresStore {
             readers: pool(READERS),
             searchers: pool(SEARCHERS),
             renewers: pool(RENEWERS),
-            durability,
+            durability: Mutex::new(durability),
             origin: origin.clone(),
             by_day: AtomicBool::new(by_day),
             fault: Mutex::new(None),
         })
     }
 
-    /// What the server promised when it was opened.
-    pub fn durability(&self) -> &Durability {
-        &self.durability
+    /// What the server promised when it was last looked at.
+    pub fn durability(&self) -> Durability {
+        self.durability.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What the last failed call failed of, in words.
@@ -313,5 +314,15 @@ impl Search for PostgresStore {
 
     fn used_bytes(&self) -> Result<u64, StoreError> {
         self.searching(prune::used_bytes)
+    }
+
+    fn about(&self) -> About {
+        let found = self.judge(self.searchers.with(durability::look));
+        let answers = found.is_ok();
+        if let Ok(durability) = found {
+            *self.durability.lock().unwrap_or_else(PoisonError::into_inner) = durability;
+        }
+        let last = self.durability();
+        About { kind: "postgres", durability: last.to_string(), answers, facts: last.facts() }
     }
 }

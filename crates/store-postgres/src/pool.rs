@@ -7,8 +7,10 @@ use crate::conn::Conn;
 use crate::error::{Fault, Res};
 use crate::limits::{ANSWER_WAIT, BACKOFF_FIRST, BACKOFF_LAST};
 use crate::origin::Origin;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 pub(crate) struct Pool {
     address: Address,
@@ -68,8 +70,7 @@ impl Pool {
     fn connect(&self) -> Res<Conn> {
         let failures = self.failures.load(Ordering::Relaxed);
         if failures > 0 {
-            let doubled = BACKOFF_FIRST.saturating_mul(1 << failures.min(16));
-            std::thread::sleep(doubled.min(BACKOFF_LAST));
+            std::thread::sleep(pause(failures, RandomState::new().hash_one(failures)));
         }
         let opened = Conn::open(&self.address, ANSWER_WAIT)
             .and_then(|mut conn| self.origin.look(&mut conn, false).map(|()| conn));
@@ -83,5 +84,28 @@ impl Pool {
                 Err(fault)
             }
         }
+    }
+}
+
+/// Doubling from the first to the last, each with up to half of it taken off: nodes that lost the same
+/// server do not come back together.
+fn pause(failures: u32, random: u64) -> Duration {
+    let doubled = BACKOFF_FIRST.saturating_mul(1 << failures.min(16)).min(BACKOFF_LAST);
+    let half = doubled / 2;
+    half + half.mul_f64((random % 1_024) as f64 / 1_024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_differ() {
+        assert!(pause(1, 0) >= BACKOFF_FIRST && pause(1, 1_023) <= BACKOFF_FIRST * 2);
+        for failures in 1..100 {
+            assert!(pause(failures, u64::MAX) <= BACKOFF_LAST);
+            assert!(pause(failures, 7) < pause(failures, 900), "the same for all nodes");
+        }
+        assert!(pause(99, 0) >= BACKOFF_LAST / 2);
     }
 }

@@ -34,10 +34,21 @@ pub fn free_port() -> u16 {
 
 impl Server {
     pub fn start() -> Server {
+        Server::make("start", None)
+    }
+
+    /// An asynchronous replica of this one.
+    pub fn replica(&self) -> Server {
+        Server::make("replica", Some(self.path()))
+    }
+
+    fn make(verb: &str, from: Option<&str>) -> Server {
         let folder = TempDir::with_prefix("duly-postgres-").expect("a folder").keep();
         let port = free_port();
         let path = folder.to_str().expect("a plain path").to_string();
-        postgres_sh(&["start", &path, &port.to_string()]);
+        let mut args = vec![verb.to_string(), path.clone(), port.to_string()];
+        args.extend(from.map(str::to_string));
+        postgres_sh(&args.iter().map(String::as_str).collect::<Vec<_>>());
         // The read end of our pipe closes when this process ends, however it ends.
         let waits = "cat >/dev/null; \"$0\" stop \"$1\"; rm -rf \"$1\"";
         let mut guard = Command::new("setsid")
