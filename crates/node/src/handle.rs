@@ -20,7 +20,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::catalog::{Changed, Entry, EntryChange, List, Place};
 use store::search::{FindJobs, FindRuns, Found, JobFound, QueueCounts, RunFound};
-use store::{About, Backend, StoreError};
+use store::{Backend, StoreAbout, StoreError};
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
 /// What driver and callers share.
@@ -252,7 +252,7 @@ impl NodeHandle {
     }
 
     /// What the store is and what it promises.
-    pub async fn about_store(&self) -> Result<About, Reading> {
+    pub async fn about_store(&self) -> Result<StoreAbout, Reading> {
         self.blocking(|store| Ok(store.about())).await
     }
 

@@ -68,7 +68,7 @@ use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
 };
-use store::{About, Committed, Store, StoreError};
+use store::{Committed, Store, StoreAbout, StoreError};
 use tokio_postgres::types::Type;
 
 pub struct PostgresStore {
@@ -325,13 +325,13 @@ impl Search for PostgresStore {
         self.searching(prune::used_bytes)
     }
 
-    fn about(&self) -> About {
+    fn about(&self) -> StoreAbout {
         let found = self.judge(self.searchers.with(durability::look));
         let answers = found.is_ok();
         if let Ok(durability) = found {
             *self.durability.lock().unwrap_or_else(PoisonError::into_inner) = durability;
         }
         let last = self.durability();
-        About { kind: "postgres", durability: last.to_string(), answers, facts: last.facts() }
+        StoreAbout { kind: "postgres", durability: last.to_string(), answers, facts: last.facts() }
     }
 }

@@ -19,7 +19,7 @@ pub mod memory;
 pub mod outcome;
 pub mod search;
 
-pub use about::About;
+pub use about::StoreAbout;
 pub use faulty::FaultyStore;
 pub use memory::MemoryStore;
 
