@@ -23,6 +23,7 @@ mod cols;
 mod commit;
 mod conn;
 mod counts;
+mod dump;
 mod durability;
 mod error;
 mod functions;
@@ -51,7 +52,7 @@ use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
 use model::row::{Commit, HistoryRow};
-use model::{JobId, Namespace, RunId, Span, Spec};
+use model::{Epoch, JobId, Namespace, NodeId, RunId, Span, Spec};
 use pool::Pool;
 use search::People;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -108,6 +109,16 @@ impl PostgresStore {
     /// What the last failed call failed of, in words.
     pub fn last_fault(&self) -> Option<String> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Everything, for a checker. Reads all of it into memory: not for a store in use.
+    pub fn dump(&self) -> Result<store::memory::Dump, StoreError> {
+        self.searching(dump::read)
+    }
+
+    /// Which shard is whose, and in which epoch.
+    pub fn owners(&self) -> Result<Vec<(ShardId, Option<NodeId>, Epoch)>, StoreError> {
+        self.judge(self.searchers.with(cluster::owners))
     }
 
     pub fn incarnation(&self) -> Result<u64, StoreError> {
