@@ -19,6 +19,7 @@ mod job;
 mod job_apply;
 mod job_args;
 mod job_edit;
+mod joining;
 mod key;
 mod limits;
 mod listen;

@@ -48,7 +48,7 @@ use address::Address;
 use conn::{Conn, LOOK, WRITE};
 use error::{Fault, Res};
 use limits::{MIGRATE_WAIT, READERS, RENEWERS, SEARCHERS, WRITERS};
-use model::cluster::{Cluster, Give, Renew, Take, Taken};
+use model::cluster::{About, Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
 use model::row::{Commit, HistoryRow};
@@ -73,6 +73,8 @@ pub struct PostgresStore {
     durability: Durability,
     /// The words for the last fault, for whoever writes the log.
     fault: Mutex<Option<String>>,
+    /// What our node says of itself in its lease row.
+    about: Mutex<Option<(NodeId, About)>>,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -98,6 +100,7 @@ impl PostgresStore {
             renewers: Pool::new(&address, RENEWERS),
             durability,
             fault: Mutex::new(None),
+            about: Mutex::new(None),
         })
     }
 
@@ -179,9 +182,15 @@ impl Store for PostgresStore {
     }
 
     fn renew(&self, renew: Renew) -> Result<Cluster, StoreError> {
-        self.judge(
-            self.renewers.with(|conn| conn.transaction(WRITE, |conn| cluster::renew(conn, renew))),
-        )
+        let about = self.about.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.judge(self.renewers.with(|conn| {
+            conn.transaction(WRITE, |conn| cluster::renew(conn, renew, about.as_ref()))
+        }))
+    }
+
+    fn introduce(&self, node: NodeId, about: &About) -> Result<(), StoreError> {
+        *self.about.lock().unwrap_or_else(PoisonError::into_inner) = Some((node, about.clone()));
+        self.writing(|conn| cluster::introduce(conn, node, about))
     }
 
     fn take(&self, takes: &[Take]) -> Result<Vec<Option<Taken>>, StoreError> {

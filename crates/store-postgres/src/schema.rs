@@ -378,6 +378,7 @@ fn step(conn: &mut Conn) -> Res<()> {
         if meta {
             // Who comes second waits here until the first is done.
             conn.query("SELECT version FROM duly.meta FOR UPDATE", &[])?;
+            crate::cluster::expand(conn)?;
         }
         return Ok(());
     }
@@ -388,6 +389,7 @@ fn step(conn: &mut Conn) -> Res<()> {
          INSERT INTO duly.shards SELECT n, NULL, NULL, 0, 1 FROM generate_series(0, {SHARDS} - 1) n;
          INSERT INTO duly.commits SELECT n, 0, 0, 0, 0, 0 FROM generate_series(0, {SHARDS} - 1) n;"
     ))?;
+    crate::cluster::expand(conn)?;
     conn.run(&functions::all())?;
     let tables = [
         &runs::RUNS,
