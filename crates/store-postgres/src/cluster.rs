@@ -116,6 +116,14 @@ fn read(row: &tokio_postgres::Row) -> Res<Held> {
     Ok(Held { shard, owner, epoch, incarnation: cols.bits()? })
 }
 
+/// Which shard is whose, and in which epoch.
+pub(crate) fn owners(conn: &mut Conn) -> Res<Vec<(ShardId, Option<NodeId>, Epoch)>> {
+    const SQL: &str = "SELECT shard, epoch, owner_node, owner_boot, incarnation
+        FROM duly.shards ORDER BY shard";
+    let rows = conn.query(SQL, &[])?;
+    rows.iter().map(|row| read(row).map(|held| (held.shard, held.owner, held.epoch))).collect()
+}
+
 /// The rows of these shards, held until the transaction ends: commits of them wait.
 fn hold(conn: &mut Conn, shards: impl Iterator<Item = ShardId>) -> Res<BTreeMap<ShardId, Held>> {
     const SQL: &str = "SELECT shard, epoch, owner_node, owner_boot, incarnation

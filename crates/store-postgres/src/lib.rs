@@ -27,6 +27,7 @@ mod commit;
 mod conn;
 mod counts;
 mod days;
+mod dump;
 mod durability;
 mod error;
 mod functions;
@@ -58,7 +59,7 @@ use model::cluster::{About, Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
 use model::row::{Commit, HistoryRow};
-use model::{JobId, Namespace, NodeId, RunId, Span, Spec};
+use model::{Epoch, JobId, Namespace, NodeId, RunId, Span, Spec};
 use origin::Origin;
 use pool::Pool;
 use search::People;
@@ -131,6 +132,16 @@ impl PostgresStore {
     /// What the last failed call failed of, in words.
     pub fn last_fault(&self) -> Option<String> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Everything, for a checker. Reads all of it into memory: not for a store in use.
+    pub fn dump(&self) -> Result<store::memory::Dump, StoreError> {
+        self.searching(dump::read)
+    }
+
+    /// Which shard is whose, and in which epoch.
+    pub fn owners(&self) -> Result<Vec<(ShardId, Option<NodeId>, Epoch)>, StoreError> {
+        self.judge(self.searchers.with(cluster::owners))
     }
 
     pub fn incarnation(&self) -> Result<u64, StoreError> {
