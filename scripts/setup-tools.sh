@@ -38,6 +38,8 @@ need_package valgrind valgrind
 # The PostgreSQL store is tested with the real server, alone and behind a pooler.
 [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || need_package initdb postgresql-15
 need_package pgbouncer pgbouncer
+# Its certificate is made for the test of TLS.
+need_package openssl openssl
 # Messages are published to real brokers, each started by the test that needs it.
 need_package redis-server redis-server
 need_package redis-cli redis-tools

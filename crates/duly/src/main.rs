@@ -5,6 +5,7 @@
 //! anything about schedules.
 
 mod backup;
+mod bench;
 mod client;
 mod clock;
 mod config;
@@ -20,6 +21,7 @@ mod job;
 mod job_apply;
 mod job_args;
 mod job_edit;
+mod joining;
 mod key;
 mod limits;
 mod listen;
@@ -64,6 +66,8 @@ enum Command {
     Demo(demo::DemoCommand),
     /// Look whether anything is wrong.
     Doctor(doctor::Args),
+    /// Load for a server on this machine: throughput, lateness, repetitions.
+    Bench(bench::Args),
     /// Copy the database, also while the server runs.
     Backup(backup::BackupArgs),
     /// Make a data folder from a copy.
@@ -126,6 +130,7 @@ fn main() -> ExitCode {
         Command::Listen(args) => listen::run(&args).map(|()| String::new()),
         Command::Demo(command) => demo::run(&command),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => backup::restore(&args),
         Command::Job(command) => job::job(&command),

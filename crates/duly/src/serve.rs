@@ -5,12 +5,12 @@ use crate::egress::Egress;
 use crate::failure::{EXIT_REFUSED, Failure};
 use crate::target_test::Tester;
 use crate::vault::{self, Vault};
-use crate::{clock, flag, log, stores};
+use crate::{clock, flag, joining, log, stores};
 use executor::{Commands, Executor, Options};
 use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
 use model::Span;
-use node::{Node, Retention, Tasks, crash};
+use node::{Node, NodeHandle, Retention, Tasks, View, crash};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,6 +21,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often the certificate's files are looked at.
 const TLS_LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Other nodes get so long to take the shards of a process that is told to stop.
+const GIVE_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -70,6 +72,8 @@ pub struct Args {
     takeover: bool,
     #[command(flatten)]
     egress: Egress,
+    #[command(flatten)]
+    joining: joining::Joining,
     /// A program that jobs may run, by its whole path; may be given several times, in the environment
     /// with commas. Whoever may make jobs may run it, as the user that duly runs as
     #[arg(long, value_name = "PATH", env = "DULY_ALLOW_COMMAND", value_delimiter = ',', value_parser = flag::program)]
@@ -115,7 +119,13 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     if keys.is_empty() && !listen.ip().is_loopback() {
         return Err(no_keys(args));
     }
-    let (node, queues) = Node::start(store, options_of(args))
+    let here = (args.data.as_path(), listen);
+    let joined = args.joining.join(&args.store, here, &*store, &tasks).await?;
+    let options = joined.as_ref().map_or_else(node::Options::alone, |joined| joined.options(true));
+    let cluster = joined.as_ref().map(|joined| {
+        format!("node {} at {}, secret {}", joined.number, joined.address, joined.secret)
+    });
+    let (node, queues) = Node::start(store, options)
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
     node.handle().keep_history(Retention {
         history: args.keep,
@@ -128,6 +138,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
     let api = Arc::new(Api::new(node.handle(), listen, vault, tester, args.allow_command.clone()));
     api.ring.fill(&keys);
+    let others = joined.map(|joined| joined.serve(&tasks, node.handle(), axum::Router::new()));
     let server = serve(&tasks, listener, routes(api.clone()), tls.clone(), Bounds::default());
     api.watch(&server);
     if tls.is_none() && !listen.ip().is_loopback() {
@@ -137,7 +148,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     tasks.start(node::bulk::work(handle.clone()));
     let work = async {
         handle.ready().await;
-        greet(args, listen, keys.len(), &words);
+        greet(args, listen, keys.len(), (&words, cluster.as_deref()));
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -148,12 +159,20 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let words = wire::duration::format(args.grace.as_micros() as i64);
     say(&format!("stopping: attempts under way have {words}; a second signal ends at once"));
     crash::point("drain");
-    handle.events().close();
+    let leave = async {
+        give_away(&handle).await;
+        handle.events().close();
+        server.stop().await;
+    };
     tokio::select! {
-        () = async { tokio::join!(server.stop(), executor.drain(args.grace)); } => {}
+        () = async { tokio::join!(leave, executor.drain(args.grace)); } => {}
         () = told(&mut terminate, &mut interrupt) => say("stopped at once"),
     }
     executor.kill();
+    // Last: until here answers of other nodes are heard.
+    if let Some(others) = others {
+        others.stop().await;
+    }
     crash::point("stop-before");
     node.stop();
     crash::point("stop-after");
@@ -209,17 +228,30 @@ fn no_keys(args: &Args) -> Failure {
     }
 }
 
-/// A database may be shared: whose lease has not run out is alive.
-fn options_of(args: &Args) -> node::Options {
-    node::Options { node: 1, exclusive: args.store.is_exclusive() }
+/// Other nodes take the shards before this one goes; callers are answered meanwhile.
+async fn give_away(node: &NodeHandle) {
+    let mut views = node.views();
+    let alone = |view: &View| !view.peers().any(|lease| lease.owns);
+    if alone(&views.borrow()) {
+        return;
+    }
+    // If the store does not answer, the others find out when the lease has run out.
+    let _ = node.leave().await;
+    let given = views.wait_for(|view| view.here.is_empty() || alone(view));
+    if tokio::time::timeout(GIVE_WAIT, given).await.is_err() {
+        tracing::warn!("not all shards could be given away; they are taken over");
+    }
 }
 
-fn greet(args: &Args, listen: SocketAddr, keys: usize, store: &str) {
+fn greet(args: &Args, listen: SocketAddr, keys: usize, (store, cluster): (&str, Option<&str>)) {
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     say(&format!("duly {}", env!("CARGO_PKG_VERSION")));
     say(&format!("  address  {scheme}://{listen}"));
     say(&format!("  data     {}", args.data.display()));
     say(&format!("  store    {store}"));
+    if let Some(cluster) = cluster {
+        say(&format!("  cluster  {cluster}"));
+    }
     say(&format!("  secret   {}", vault::path(&args.data).display()));
     match keys {
         0 => say("  keys     none: this machine only is heard"),

@@ -121,7 +121,13 @@ async fn sweep(client: Arc<Client>, publisher: Arc<Publisher>, mut phases: watch
 
 async fn serve(context: Arc<Context>, queue: SeenQueue, mut phases: watch::Receiver<Phase>) {
     let shard = Slot::of(queue.namespace, &queue.queue, 0).shard();
+    let mut views = context.node.views();
     while *phases.borrow() == Phase::Work {
+        // Webhooks of a shard are sent by the node that owns it: their attempts end with it.
+        tokio::select! {
+            here = views.wait_for(|view| view.is_here(shard)) => if here.is_err() { return },
+            _ = phases.wait_for(|phase| *phase != Phase::Work) => return,
+        }
         let claim = Claim {
             holder: Holder::Node(context.node.node()),
             namespace: queue.namespace,

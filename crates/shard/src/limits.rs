@@ -52,6 +52,8 @@ pub const LANE_SHARES: [i32; 3] = [8, 4, 1];
 pub const MISSED_AFTER: Span = Span::from_secs(60);
 /// The owner takes a run back when its lease is over by a tenth; its worker stopped at nine.
 pub const RESCUE_PERCENT: i64 = 110;
+/// Leases that nobody heard of and that are remembered as such until they are known to be back.
+pub const UNHEARD_MAX: usize = 1_024;
 /// A rescue that did not happen (its rows did not come) is tried again after this.
 pub const RESCUE_AGAIN: Span = Span::from_secs(10);
 /// A dead run waits so long for a person.
@@ -92,6 +94,8 @@ pub const MOVES_AT_ONCE: usize = 32;
 pub const ASK_AGAIN: Span = Span::from_secs(2);
 /// Between two tries to find the owner of a shard.
 pub const ROUTE_AGAIN: Span = Span::from_millis(50);
+/// Between two looks at where shards are, when one was not where it was thought to be.
+pub const LOOK_AGAIN: Span = Span::from_millis(100);
 /// Forwarded commands that a node remembers, to do a repeated one once.
 pub const HEARD_MAX: usize = 65_536;
 /// Answered claims of other nodes' callers that a node remembers, should they hang up.

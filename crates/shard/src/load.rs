@@ -77,6 +77,11 @@ impl Loader {
         self.stage == Stage::Live
     }
 
+    /// Found dead after loading began.
+    pub fn forget_alive(&mut self, node: NodeId) {
+        self.alive.retain(|alive| *alive != node);
+    }
+
     pub fn kept_before(&self) -> Time {
         self.kept_before
     }
@@ -296,7 +301,7 @@ impl Shard {
                         Holder::Worker(_) => false,
                     };
                     let run = lease.run;
-                    self.leases.insert(lease, entry, now);
+                    self.leases.load(lease, entry, now);
                     if dead {
                         // Whatever the clock says: it may be running wild.
                         self.leases.end_at(run, Time::MIN);
