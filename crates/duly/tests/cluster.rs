@@ -6,49 +6,8 @@ mod support;
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
-use support::database::{Database, Node};
-use support::{Hooks, PATIENCE, ask};
-
-struct Cluster {
-    nodes: Vec<Node>,
-    _database: Database,
-}
-
-impl Cluster {
-    fn start() -> Cluster {
-        let database = Database::start();
-        let nodes: Vec<Node> = (1..=3).map(|number| Node::start(&database, number)).collect();
-        let cluster = Cluster { nodes, _database: database };
-        cluster.settled();
-        cluster
-    }
-
-    /// Every node has its share and no shard is on its way.
-    fn settled(&self) {
-        until("all shards are spread", || {
-            let counts: Vec<u64> = self.nodes.iter().map(Node::shards).collect();
-            counts.iter().sum::<u64>() == 256 && counts.iter().all(|count| *count > 40)
-        });
-    }
-
-    fn each(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.iter()
-    }
-
-    /// In turn: whatever a job's queue, its requests fall on all nodes.
-    fn node(&self, n: usize) -> &Node {
-        &self.nodes[n % self.nodes.len()]
-    }
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < end, "it did not come to pass: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
+use support::cluster::Cluster;
+use support::{Hooks, ask};
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}"))
