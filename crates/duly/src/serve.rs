@@ -2,6 +2,7 @@
 //! orderly end.
 
 use crate::failure::{EXIT_REFUSED, Failure};
+use crate::limits::GRACE_MAX;
 use crate::target_test::Tester;
 use crate::vault::{self, Vault};
 use crate::{clock, joining, log, stores};
@@ -22,8 +23,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often the certificate's files are looked at.
 const TLS_LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Attempts under way get so long to finish when the process is told to stop.
-const GRACE: Duration = Duration::from_secs(25);
 /// Other nodes get so long to take the shards of a process that is told to stop.
 const GIVE_WAIT: Duration = Duration::from_secs(10);
 
@@ -66,6 +65,10 @@ pub struct Args {
     /// Room kept on the disk so that running work can still end when it is full
     #[arg(long, value_name = "BYTES", env = "DULY_RESERVE", default_value = "64MB", value_parser = bytes)]
     reserve: u64,
+    /// Attempts under way have so long to finish when the process is told to stop; then they are
+    /// handed back
+    #[arg(long, value_name = "DURATION", env = "DULY_GRACE", default_value = "25s", value_parser = grace)]
+    grace: Duration,
     /// Begin to dispatch from a restored copy: whatever ran from the original is over
     #[arg(long)]
     takeover: bool,
@@ -126,6 +129,15 @@ fn bytes(text: &str) -> Result<u64, String> {
 fn kept(text: &str) -> Result<Span, String> {
     let micros = wire::duration::parse(text).map_err(|error| error.to_string())?;
     if micros < 1_000_000 { Err("at least 1s".to_string()) } else { Ok(Span::from_micros(micros)) }
+}
+
+/// None, or at most an hour.
+fn grace(text: &str) -> Result<Duration, String> {
+    let micros = wire::duration::parse(text).map_err(|error| error.to_string())?;
+    match micros <= GRACE_MAX.micros() {
+        true => Ok(Duration::from_micros(micros.unsigned_abs())),
+        false => Err("at most 1h".to_string()),
+    }
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -203,7 +215,8 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         () = reload_tls(tls.as_ref(), &mut hangup) => {}
         () = told(&mut terminate, &mut interrupt) => {}
     }
-    say("stopping: attempts under way have 25 s; a second signal ends at once");
+    let words = wire::duration::format(args.grace.as_micros() as i64);
+    say(&format!("stopping: attempts under way have {words}; a second signal ends at once"));
     crash::point("drain");
     let leave = async {
         give_away(&handle).await;
@@ -211,7 +224,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         server.stop().await;
     };
     tokio::select! {
-        () = async { tokio::join!(leave, executor.drain(GRACE)); } => {}
+        () = async { tokio::join!(leave, executor.drain(args.grace)); } => {}
         () = told(&mut terminate, &mut interrupt) => say("stopped at once"),
     }
     // Last: until here answers of other nodes are heard.

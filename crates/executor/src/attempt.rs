@@ -7,7 +7,7 @@ use crate::limits::{HOST_WAIT_MAX, SETTLE_AGAIN_FIRST, SETTLE_AGAIN_MAX, SETTLE_
 use crate::place::Place;
 use crate::request::Saying;
 use crate::slots::{Entry, Slot};
-use crate::{from_spec, trace, verdict};
+use crate::{from_spec, verdict};
 use hyper::Uri;
 use model::{Cause, RunId, ShardId, Spec, Target, Text};
 use node::clock::BootClock;
@@ -16,6 +16,7 @@ use shard::command::{Answer, Command, End, Leased, Settle};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use wire::trace;
 
 /// A claimed run with everything that sending needs.
 #[derive(Debug)]

@@ -35,7 +35,6 @@ pub mod sign;
 mod slots;
 mod stream;
 mod tls;
-mod trace;
 mod trouble;
 mod verdict;
 pub mod vet;

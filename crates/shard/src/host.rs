@@ -99,6 +99,8 @@ pub struct Host {
     giving: BTreeMap<ShardId, NodeId>,
     /// When the node's lease ends, by the store's clock.
     expires: Time,
+    /// Shards that a renewal showed in another node's hands: the lease vouches for them no more.
+    doubted: BTreeSet<ShardId>,
     outputs: VecDeque<HostOutput>,
     routes: BTreeMap<CommandId, Route>,
     /// Commands that came from other nodes: who asked, and how they call it.
@@ -150,6 +152,7 @@ impl Host {
             pending_takes: Vec::new(),
             giving: BTreeMap::new(),
             expires: Time::MIN,
+            doubted: BTreeSet::new(),
             outputs: VecDeque::new(),
             routes: BTreeMap::new(),
             guests: BTreeMap::new(),

@@ -4,7 +4,7 @@
 
 use crate::command::CommandId;
 use crate::entry::Entry;
-use crate::limits::{RESCUE_AGAIN, RESCUE_PERCENT};
+use crate::limits::{RESCUE_AGAIN, RESCUE_PERCENT, UNHEARD_MAX};
 use model::row::{Holder, LeaseRow};
 use model::{RunId, Span, Time, Token};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,8 +28,11 @@ pub struct Leases {
     requests: BTreeMap<Request, Requested>,
     /// The requests that callers were told of, or will be when the commit is durable.
     told: BTreeMap<CommandId, Request>,
-    /// Who was told of leases that are being loaded again.
-    known: BTreeMap<Request, BTreeSet<CommandId>>,
+    /// What was known of the requests whose leases are being loaded again.
+    known: BTreeMap<Request, Requested>,
+    /// Leases that certainly nobody heard of. That they go back may not become durable, and then
+    /// they are loaded again; one that is dropped here ends by its time.
+    unheard: BTreeMap<RunId, Token>,
 }
 
 /// Who claims, and how they number it.
@@ -37,10 +40,19 @@ type Request = (Holder, u64);
 
 #[derive(Debug, Default)]
 struct Requested {
-    runs: BTreeSet<RunId>,
+    runs: BTreeMap<RunId, Token>,
     /// Callers of this request who heard of its leases, or will. One copy of a request may be late,
     /// and hang up long after another one was heard: only when all have hung up nobody heard.
     told: BTreeSet<CommandId>,
+    /// Somebody may have heard who is not among `told`: of a lease that came from the store it is
+    /// not known who was told, unless memory still knew that very lease.
+    elsewhere: bool,
+}
+
+impl Requested {
+    fn is_told(&self) -> bool {
+        self.elsewhere || !self.told.is_empty()
+    }
 }
 
 impl Leases {
@@ -61,12 +73,23 @@ impl Leases {
         let ends = end_of(&row, renewed);
         self.ends.insert((ends, run));
         let request = (row.holder.clone(), row.request);
-        let known = self.known.remove(&request);
-        self.requests.entry(request.clone()).or_default().runs.insert(run);
-        for caller in known.into_iter().flatten() {
-            self.tell(&request.0, request.1, caller);
-        }
+        self.requests.entry(request).or_default().runs.insert(run, row.token);
         self.by_run.insert(run, Lease { row, entry, ends, again: None });
+    }
+
+    /// A lease that the store holds.
+    pub fn load(&mut self, row: LeaseRow, entry: Entry, renewed: Time) {
+        let (run, token) = (row.run, row.token);
+        let request = (row.holder.clone(), row.request);
+        self.insert(row, entry, renewed);
+        let known = self.known.get(&request).filter(|known| known.runs.get(&run) == Some(&token));
+        let unheard = self.unheard.get(&run) == Some(&token);
+        let Some(requested) = self.requests.get_mut(&request) else { return };
+        requested.elsewhere |= known.map_or(!unheard, |known| known.elsewhere);
+        for caller in known.iter().flat_map(|known| &known.told) {
+            requested.told.insert(*caller);
+            self.told.insert(*caller, request.clone());
+        }
     }
 
     pub fn renew(&mut self, run: RunId, at: Time) {
@@ -129,6 +152,9 @@ impl Leases {
         let request = (holder.clone(), request);
         if let Some(requested) = self.requests.get_mut(&request) {
             requested.told.insert(caller);
+            for run in requested.runs.keys() {
+                self.unheard.remove(run);
+            }
             self.told.insert(caller, request);
         }
     }
@@ -138,23 +164,32 @@ impl Leases {
         let Some(request) = self.told.remove(&caller) else { return Vec::new() };
         let Some(requested) = self.requests.get_mut(&request) else { return Vec::new() };
         requested.told.remove(&caller);
-        let runs = requested.runs.iter().filter(|_| requested.told.is_empty());
-        runs.filter_map(|run| Some((*run, self.by_run.get(run)?.row.token))).collect()
+        if requested.is_told() {
+            return Vec::new();
+        }
+        let unheard: Vec<_> = requested.runs.iter().map(|(run, token)| (*run, *token)).collect();
+        self.unheard.extend(unheard.iter().copied());
+        while self.unheard.len() > UNHEARD_MAX {
+            // Ids grow with time: mostly the oldest goes.
+            self.unheard.pop_first();
+        }
+        unheard
     }
 
     /// Did somebody hear of this lease, or will?
     pub fn is_told(&self, run: RunId) -> bool {
         let Some(row) = self.by_run.get(&run).map(|lease| &lease.row) else { return false };
         let request = (row.holder.clone(), row.request);
-        self.requests.get(&request).is_some_and(|requested| !requested.told.is_empty())
+        self.requests.get(&request).is_some_and(Requested::is_told)
     }
 
     /// Everything is forgotten but who was told of what: the leases are loaded again.
     pub fn forget(&mut self) {
         let mut known = std::mem::take(&mut self.known);
         let requests = std::mem::take(&mut self.requests).into_iter();
-        known.extend(requests.map(|(request, requested)| (request, requested.told)));
-        *self = Leases { known, ..Leases::default() };
+        known.extend(requests);
+        let unheard = std::mem::take(&mut self.unheard);
+        *self = Leases { known, unheard, ..Leases::default() };
     }
 
     /// All are loaded: who was told of others was told of what is over.
@@ -166,7 +201,7 @@ impl Leases {
     pub fn of_request(&self, holder: &Holder, request: u64) -> Vec<&Lease> {
         match self.requests.get(&(holder.clone(), request)) {
             Some(requested) => {
-                requested.runs.iter().filter_map(|run| self.by_run.get(run)).collect()
+                requested.runs.keys().filter_map(|run| self.by_run.get(run)).collect()
             }
             None => Vec::new(),
         }

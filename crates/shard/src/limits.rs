@@ -52,6 +52,8 @@ pub const LANE_SHARES: [i32; 3] = [8, 4, 1];
 pub const MISSED_AFTER: Span = Span::from_secs(60);
 /// The owner takes a run back when its lease is over by a tenth; its worker stopped at nine.
 pub const RESCUE_PERCENT: i64 = 110;
+/// Leases that nobody heard of and that are remembered as such until they are known to be back.
+pub const UNHEARD_MAX: usize = 1_024;
 /// A rescue that did not happen (its rows did not come) is tried again after this.
 pub const RESCUE_AGAIN: Span = Span::from_secs(10);
 /// A dead run waits so long for a person.

@@ -301,7 +301,7 @@ impl Shard {
                         Holder::Worker(_) => false,
                     };
                     let run = lease.run;
-                    self.leases.insert(lease, entry, now);
+                    self.leases.load(lease, entry, now);
                     if dead {
                         // Whatever the clock says: it may be running wild.
                         self.leases.end_at(run, Time::MIN);

@@ -423,7 +423,7 @@ impl Shard {
             Command::Replay { run, payload } => {
                 return self.decide_replay(now, caller, *run, payload.as_ref());
             }
-            Command::Discard(run) => self.decide_discard(now, *run)?,
+            Command::Discard(run) => self.decide_discard(now, caller, *run)?,
             Command::Rerun { run } => return self.decide_rerun(now, caller, *run),
             Command::Backfill { job, from, to, only, per_second, key } => {
                 self.decide_backfill(now, *job, (*from, *to), *only, *per_second, key.as_ref())?

@@ -10,6 +10,7 @@
 //!
 //! What it does not do: count without a bound, or look into payloads.
 
+pub mod cursor;
 pub mod filter;
 pub mod scan;
 

@@ -16,6 +16,7 @@ pub mod problem;
 pub mod shape;
 pub mod text;
 pub mod timestamp;
+pub mod trace;
 pub mod webhook;
 pub mod work;
 

@@ -182,6 +182,7 @@ impl Host {
 
     fn close(&mut self, local: Time, id: ShardId) {
         self.giving.remove(&id);
+        self.doubted.remove(&id);
         if let Some(shard) = self.shards.remove(&id) {
             for output in shard.close() {
                 self.output(local, id, output);
@@ -196,6 +197,8 @@ impl Host {
             (Under::Read(under), answer) => self.were_read(local, under, answer),
             (Under::Renew, StoreAnswer::Renew(view)) => {
                 self.owning = false;
+                self.doubted.clear();
+                self.doubt(&view);
                 self.lease_renewed(local, sent, id, view.now);
                 self.renewed(local, local.since(sent), view);
             }
@@ -213,6 +216,7 @@ impl Host {
             (Under::RenewBeside, answer) => {
                 self.renewing_beside = self.renewing_beside.saturating_sub(1);
                 if let StoreAnswer::Renew(view) = answer {
+                    self.doubt(&view);
                     self.lease_renewed(local, sent, id, view.now);
                 }
             }
@@ -327,6 +331,17 @@ impl Host {
         self.pending_takes = found.take;
     }
 
+    /// The lease had ended, and somebody took the shard before this renewal: that the lease holds
+    /// again proves nothing for it. A view that is older than our own take shows the same; then the
+    /// next one clears it.
+    fn doubt(&mut self, view: &Cluster) {
+        for row in &view.shards {
+            if row.owner != Some(self.node) && self.shards.contains_key(&row.shard) {
+                self.doubted.insert(row.shard);
+            }
+        }
+    }
+
     /// Heartbeats are answered while the lease holds even by the latest the store's time can be.
     fn trust(&mut self, local: Time) {
         let (Some(least), Some(most)) = (self.clock.at_least(local), self.clock.at_most(local))
@@ -334,7 +349,11 @@ impl Host {
             return;
         };
         let until = self.expires.minus(most.since(least));
-        self.shards.values_mut().for_each(|shard| shard.handle_trust(until));
+        for (id, shard) in &mut self.shards {
+            if !self.doubted.contains(id) {
+                shard.handle_trust(until);
+            }
+        }
     }
 
     fn taken(&mut self, local: Time, takes: &[Take], taken: Vec<Option<Taken>>) {

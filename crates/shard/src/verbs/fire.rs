@@ -9,15 +9,15 @@ use model::{JobId, RunState, Time};
 
 impl Shard {
     pub(crate) fn fire_run(&mut self, now: Time, entry: Entry) {
+        if entry.due > now && !self.planted.is(crate::planted::Bug::FireEarly) {
+            self.wait_for(entry.due, crate::timer::Timed::Run(entry));
+            return;
+        }
         if entry.state == RunState::Dead {
             self.discard(now, entry);
             return;
         }
         debug_assert!(allowed(entry.state, Move::Fire, RunState::Ready));
-        if entry.due > now && !self.planted.is(crate::planted::Bug::FireEarly) {
-            self.wait_for(entry.due, crate::timer::Timed::Run(entry));
-            return;
-        }
         // Its row is written only if no claimer takes it in this very batch (`patch_ready`). A run
         // that the flow leaves to the disk must say "ready" there first, or no page would find it.
         if self.flows.keeps(&entry) {

@@ -5,6 +5,7 @@ use crate::command::{Answer, Command, Refused};
 use crate::entry::Entry;
 use crate::lifecycle::{Move, allowed};
 use crate::shard::{Caller, Decision, Shard};
+use crate::timer::Timed;
 use model::read::{Read, WheelKey};
 use model::row::{Expect, Key, Row};
 use model::{Bytes, Cause, Lane, RunId, RunState, Spec, Status, Time};
@@ -57,11 +58,22 @@ impl Shard {
         Ok(Some(Answer::Run(run, RunState::Ready)))
     }
 
-    pub(crate) fn decide_discard(&mut self, now: Time, run: RunId) -> Decision<Answer> {
+    pub(crate) fn decide_discard(
+        &mut self,
+        now: Time,
+        caller: Caller,
+        run: RunId,
+    ) -> Decision<Answer> {
         let Some(row) = self.run_row(run)? else {
             return Ok(Answer::Refused(Refused::NotFound));
         };
         if self.leases.contains(run) || !allowed(row.state, Move::Discard, RunState::Failed) {
+            return Ok(Answer::Refused(Refused::Conflict));
+        }
+        if caller == Caller::NOBODY && row.due > now {
+            // A clock that ran wild said that its time was over, and has come back since.
+            let entry = self.entry_of(&row);
+            self.wait_for(entry.due, Timed::Run(entry));
             return Ok(Answer::Refused(Refused::Conflict));
         }
         let side = self.job_side(run)?;

@@ -54,7 +54,9 @@ impl Shard {
         }
         let side = self.job_side(settle.run)?;
         let answer = self.apply_settle(now, lease, &settle.end, side);
-        self.recent.put(settle.run, settle.token, answer);
+        if settle.end != End::Unheard {
+            self.recent.put(settle.run, settle.token, answer);
+        }
         Ok(answer)
     }
 

@@ -4,6 +4,7 @@
 use crate::support::cluster::*;
 use crate::support::*;
 use model::cluster::{Renew, Take};
+use model::read::Read;
 use model::row::{Holder, Key, Row};
 use model::{NodeId, Policy, RunState, Span, Spec, Status, Time};
 use shard::command::{Answer, Command, End, Settle};
@@ -137,6 +138,38 @@ fn a_lease_that_a_wild_clock_ended_is_taken_back_when_it_is_over() {
     world.may_differ = true;
     world.secs(120);
     assert_eq!(world.statuses(leased.run), [Status::TimedOut]);
+}
+
+/// By a wild clock a dead run has waited long enough for a person. Its job's row is read first, and
+/// the clock is sane again when it comes: the run waits on.
+#[test]
+fn a_dead_run_that_a_wild_clock_gave_up_waits_on_for_a_person() {
+    let mut world = World::new();
+    let job = world.submit(every(10));
+    world.secs(10);
+    let leased = world.claim_one();
+    world.settle(&leased, failed(false, None));
+    world.call(Command::Pause { job, reason: "only the dead run is left".into(), until: None });
+    world.restart();
+    world.may_differ = true;
+    world.hold_reads = true;
+    let wild = world.now.plus(TEN_YEARS);
+    world.shard.handle_tick(wild);
+    world.pump();
+    let its_job = |read: &Read| matches!(read, Read::Rows(keys) if keys.contains(&Key::Job(job)));
+    while let Some((id, read, page)) = world.held_reads.pop_front() {
+        if its_job(&read) {
+            world.held_reads.push_front((id, read, page));
+            break;
+        }
+        world.shard.handle_read(wild, id, page);
+        world.pump();
+    }
+    assert_eq!(world.held_reads.len(), 1, "the job's row");
+    world.deliver();
+    assert_eq!(world.statuses(leased.run), [Status::Failed]);
+    world.secs(91 * 86_400);
+    assert_eq!(world.statuses(leased.run), [Status::Discarded, Status::Failed]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Callers that hang up before they hear an answer.
 
 use crate::support::*;
-use model::{Span, Status};
+use model::{RunState, Span, Status};
 use shard::Event;
-use shard::command::{Answer, Command};
+use shard::command::{Answer, Command, End, Leased, Settle, SettleAnswer};
 
 /// A claim that has been decided and is on its way to the store, or waits behind another commit.
 fn claim_on_its_way(world: &mut World, behind: bool) -> shard::command::CommandId {
@@ -131,4 +131,66 @@ fn a_caller_that_hangs_up_while_it_waits_gets_nothing() {
     world.submit(now());
     assert!(world.answers.is_empty());
     assert_eq!(world.claim_one().attempt, 1);
+}
+
+/// The first caller hung up, the second one was told of the same lease and settled it. Neither that
+/// settle nor the look at what goes back landed: both are decided again.
+#[test]
+fn a_lease_that_was_heard_of_does_not_go_back_after_its_settle_was_lost() {
+    let mut world = World::new();
+    world.submit(every(10));
+    world.secs(10);
+    world.restart();
+    let claim = world.claim_command(5, Span::ZERO);
+    let first = world.send(Command::Claim(claim.clone()));
+    world.hold_reads = true;
+    world.shard.handle_gone(world.now, first);
+    world.pump();
+    assert_eq!(world.held_reads.len(), 1, "the job's row");
+    let second = world.send(Command::Claim(claim));
+    let leased = leases(world.answer(second));
+    world.hold_commits = true;
+    let settle = world.send(settle_command(&leased[0]));
+    world.deliver();
+    assert_eq!(world.held_commits.len(), 1);
+    world.fates.push_back(Fate::Lost);
+    world.commit_held();
+    assert!(matches!(world.answer(settle), Answer::Settled(ends)
+        if matches!(ends[0].1, SettleAnswer::Ok { state: RunState::Succeeded, .. })));
+    assert_eq!(world.statuses(leased[0].run), [Status::Succeeded]);
+}
+
+fn settle_command(leased: &Leased) -> Command {
+    let end = End::Succeeded { output: None };
+    Command::Settle(vec![Settle { run: leased.run, token: leased.token, end }])
+}
+
+/// What took it back is no answer of its holder, also while memory still remembers it.
+#[test]
+fn a_settle_of_a_lease_that_went_back_unheard_is_stale() {
+    let mut world = World::new();
+    world.submit(now());
+    let claim = world.claim_command(5, Span::ZERO);
+    let id = world.send(Command::Claim(claim));
+    let leased = leases(world.answer(id));
+    world.shard.handle_gone(world.now, id);
+    world.pump();
+    assert_eq!(world.succeed(&leased[0]), SettleAnswer::Stale);
+}
+
+/// Who else was told before memory was lost is not known any more: a late copy proves nothing.
+#[test]
+fn a_late_copy_that_hangs_up_takes_nothing_back_from_a_former_owner() {
+    let mut world = World::new();
+    world.submit(now());
+    let claim = world.claim_command(5, Span::ZERO);
+    let first = world.send(Command::Claim(claim.clone()));
+    let leased = leases(world.answer(first));
+    world.restart();
+    let late = world.send(Command::Claim(claim));
+    assert_eq!(leases(world.answer(late)), leased);
+    world.shard.handle_gone(world.now, late);
+    world.pump();
+    assert!(matches!(world.beat(&leased[0]), Answer::Beats(beats)
+        if matches!(beats[0].1, shard::command::BeatAnswer::Ok { .. })));
 }

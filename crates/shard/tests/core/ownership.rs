@@ -4,8 +4,8 @@ use crate::support::cluster::*;
 use crate::support::{NODE, now, worker};
 use model::row::Scope;
 use model::{Epoch, Namespace, NodeId, ShardId, Span, Time};
-use shard::command::{Answer, Claim, Command};
-use shard::host::{Message, StoreAnswer};
+use shard::command::{Answer, Claim, Command, End, Settle, SettleAnswer};
+use shard::host::{Message, StoreAnswer, StoreCall};
 use shard::{CallId, Event, Ownership};
 use store::memory::Incarnation;
 use store::{MemoryStore, Store};
@@ -146,6 +146,39 @@ fn a_renewal_beside_a_take_is_not_taken_for_a_lost_tail() {
     nodes.pass(SEC);
     assert!(!nodes.saw(0, Event::LostTail));
     assert_eq!(nodes.held(0), 4);
+}
+
+/// A node is cut off until its lease has ended and its shard has another owner. The renewal that
+/// gets through first goes beside a slow one: it brings the lease back, and not the shard.
+#[test]
+fn a_lease_that_holds_again_does_not_vouch_for_a_shard_that_was_taken_meanwhile() {
+    let mut nodes = Nodes::new(2, 1);
+    nodes.pass(Span::from_secs(5));
+    let old = nodes.owner(0);
+    let new = 1 - old;
+    let (_, submitted) = nodes.submit(old, 0, now());
+    assert!(nodes.heard(old, submitted).is_some());
+    nodes.nodes[old].hold_calls = true;
+    nodes.pass(Span::from_secs(10));
+    assert_eq!(nodes.owner(0), new);
+    let claim = nodes.ask(new, 0, claim_of(&nodes, 7));
+    let Some(Answer::Claimed(leased)) = nodes.heard(new, claim) else { panic!("no claim") };
+    let end = End::Succeeded { output: None };
+    let settle = Settle { run: leased[0].run, token: leased[0].token, end };
+    let slow = nodes.nodes[old].calls.iter().position(|(_, call)| is_renew(call)).unwrap();
+    let slow = nodes.nodes[old].calls.remove(slow).unwrap();
+    let beside = nodes.execute(old, is_renew).unwrap();
+    nodes.answer(old, beside);
+    let settled = nodes.ask(old, 0, Command::Settle(vec![settle]));
+    while let Some(read) = nodes.execute(old, |call| matches!(call, StoreCall::Read(_))) {
+        nodes.answer(old, read);
+    }
+    assert_eq!(nodes.heard(old, settled), None, "it is not the one to say");
+    nodes.nodes[old].calls.push_front(slow);
+    nodes.nodes[old].hold_calls = false;
+    nodes.pass(Span::from_secs(2));
+    assert!(matches!(nodes.heard(old, settled), Some(Answer::Settled(ends))
+        if matches!(ends[0].1, SettleAnswer::Ok { .. })));
 }
 
 #[test]
