@@ -21,14 +21,15 @@ fn text(value: &Value) -> String {
 fn under_way(cluster: &Cluster, hooks: &Hooks, count: usize) -> BTreeMap<String, u64> {
     let runs: Vec<Value> = (0..count)
         .map(|n| {
-            let job = json!({"queue": format!("slow-{n}"), "target": {"http": {"url": hooks.url()}}});
+            let job =
+                json!({"queue": format!("slow-{n}"), "target": {"http": {"url": hooks.url()}}});
             cluster.node(n).server.submit(&job)["run_id"].clone()
         })
         .collect();
     (0..count).for_each(|_| drop(hooks.next()));
     let held = runs.iter().map(|run| {
         let shown = cluster.node(0).server.run_is(run, "running");
-        let holder = text(&shown["attempts"][0]["worker"]);
+        let holder = text(&shown["worker"]);
         let number = holder.strip_prefix("node ").and_then(|number| number.parse().ok());
         (text(run), number.unwrap_or_else(|| panic!("{shown}")))
     });
@@ -45,7 +46,10 @@ fn what_a_killed_node_ran_comes_again_under_the_same_id_with_a_higher_token() {
     let queues: Vec<String> = (0..16).map(|n| format!("worker-{n}")).collect();
     let mut claimed = Vec::new();
     for queue in &queues {
-        cluster.node(0).server.submit(&json!({"queue": queue, "target": {"worker": {"kind": "k"}}}));
+        cluster
+            .node(0)
+            .server
+            .submit(&json!({"queue": queue, "target": {"worker": {"kind": "k"}}}));
         let claim = json!({"worker": "w", "queues": [queue], "wait": "10s", "lease": "1m"});
         let answer = cluster.node(1).server.post("/v1/work/claim", &claim).json();
         claimed.push(answer["runs"][0].clone());
@@ -60,7 +64,8 @@ fn what_a_killed_node_ran_comes_again_under_the_same_id_with_a_higher_token() {
         .collect();
     cluster.nodes.remove(0).server.kill();
 
-    let lost: Vec<&String> = held.iter().filter(|(_, node)| **node == 1).map(|(run, _)| run).collect();
+    let lost: Vec<&String> =
+        held.iter().filter(|(_, node)| **node == 1).map(|(run, _)| run).collect();
     let mut again: Vec<String> =
         lost.iter().map(|_| hooks.next().header("x-run-id").to_string()).collect();
     again.sort();
@@ -104,7 +109,8 @@ impl Load {
                 let all = self.to.lock().expect("a lock");
                 all[n % all.len()]
             };
-            let job = json!({"queue": format!("load-{}", n % 40), "target": {"http": {"url": url}}});
+            let job =
+                json!({"queue": format!("load-{}", n % 40), "target": {"http": {"url": url}}});
             let reply = ask(to, "POST", "/v1/jobs", &job.to_string(), &[]);
             let reply = reply.unwrap_or_else(|error| panic!("{to}: {error}"));
             assert_eq!(reply.status, 202, "{}", reply.text);

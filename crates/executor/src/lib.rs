@@ -40,7 +40,7 @@ mod verdict;
 pub mod vet;
 
 pub use answer::Heard;
-pub use claim::{Executor, Options};
+pub use claim::{Executor, Options, Whose};
 pub use client::Client;
 pub use connection::Until;
 pub use probe::{Probe, Probed};

@@ -283,6 +283,12 @@ impl Driver {
                 HostOutput::Shard(_, Output::Stop(run, token)) => self.stop(run, token),
                 HostOutput::Shard(shard, Output::Event(event)) => {
                     self.shared.metrics.event(&event);
+                    if event == Event::TookOver
+                        && let Some(now) = self.host.now(BootClock.local())
+                    {
+                        let last = &self.shared.metrics.last_takeover;
+                        last.store(now.micros(), Ordering::Relaxed);
+                    }
                     tell(shard, event);
                 }
             }

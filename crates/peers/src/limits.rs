@@ -15,6 +15,8 @@ pub const BATCH_BYTES: usize = 1024 * 1024;
 pub const BODY_BYTES_MAX: usize = 40 * 1024 * 1024;
 /// A node that does not take a connection in this time is not there.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// A connection is used again only if it was idle for less: nodes close idle ones after ten seconds.
+pub const IDLE_MAX: Duration = Duration::from_secs(3);
 /// A request is answered as soon as it was read: what it asks for is answered in letters.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// What other questions between nodes (how are you, leave) may take.

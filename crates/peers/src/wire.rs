@@ -2,15 +2,16 @@
 //! means. Three ends: answered; **not heard** (no connection was made, or nothing of the request was
 //! written); **unknown** (it broke off after that).
 
-use crate::limits::{ANSWER_TIMEOUT, CONNECT_TIMEOUT};
+use crate::limits::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, IDLE_MAX};
 use crate::secret::{Said, Secret, node_text};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use model::NodeId;
+use model::{NodeId, Time};
 use node::Tasks;
+use node::clock::BootClock;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -37,9 +38,19 @@ pub struct Line {
     pub tasks: Tasks,
 }
 
-/// A connection, if there is one.
+/// A connection, if there is one, and when it was used last.
 #[derive(Debug, Default)]
-pub struct Kept(Option<SendRequest<Full<Bytes>>>);
+pub struct Kept(Option<(SendRequest<Full<Bytes>>, Time)>);
+
+impl Kept {
+    /// One that was idle for long may be closed by the other side in this very moment, and then
+    /// nobody would know whether it heard.
+    fn take(&mut self) -> Option<SendRequest<Full<Bytes>>> {
+        let (sender, used) = self.0.take()?;
+        let idle = BootClock.local().since(used).micros();
+        (0..IDLE_MAX.as_micros() as i64).contains(&idle).then_some(sender)
+    }
+}
 
 impl Line {
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Failed> {
@@ -93,7 +104,7 @@ impl Line {
     ) -> Result<Response<Incoming>, Failed> {
         let mut request = self.request(method, path, body)?;
         for fresh in [false, true] {
-            let mut sender = match kept.0.take() {
+            let mut sender = match kept.take() {
                 Some(sender) if !fresh => sender,
                 _ => self.connect().await?,
             };
@@ -106,7 +117,7 @@ impl Line {
             let sent = tokio::time::timeout(ANSWER_TIMEOUT, sender.try_send_request(request));
             match sent.await {
                 Ok(Ok(response)) => {
-                    kept.0 = Some(sender);
+                    kept.0 = Some((sender, BootClock.local()));
                     return Ok(response);
                 }
                 Ok(Err(mut error)) => match error.take_message() {
