@@ -110,7 +110,7 @@ impl Joining {
             Some(path) => (secret_in(path)?, "given by a file"),
             None => (secret_of(store)?, "kept in the database"),
         };
-        let peers = Arc::new(Peers::new(secret, tasks.clone()));
+        let peers = Arc::new(Peers::new(secret, &address, tasks.clone()));
         Ok(Some(Joined { peers, listener, address, number, secret: words }))
     }
 }

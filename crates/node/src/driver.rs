@@ -217,7 +217,7 @@ impl Driver {
         }
     }
 
-    /// To another node, if it has said where it is. What cannot be sent was not heard.
+    /// To another node, if it is known where it is. What cannot be sent was not heard.
     fn mail(&mut self, to: NodeId, letter: Letter) {
         if let Letter::Core(Message::Forward { id, command: Command::Claim(_), .. }) = &letter {
             self.claims.insert(*id, to);
@@ -225,13 +225,12 @@ impl Driver {
                 self.claims.pop_first();
             }
         }
-        let lease = self.host.ownership().view().and_then(|view| {
-            view.nodes.iter().find(|lease| lease.node == to && lease.expires > view.now)
-        });
+        let view = self.host.ownership().view();
+        let lease = view.and_then(|view| view.nodes.iter().find(|lease| lease.node == to));
         let address = lease.and_then(|lease| lease.address.clone());
-        let back = match (&self.post, address) {
-            (Some(post), Some(address)) => post.send(to, &address, letter),
-            _ => Some(letter),
+        let back = match &self.post {
+            Some(post) => post.send(to, address.as_ref(), letter),
+            None => Some(letter),
         };
         if let Some(letter) = back {
             self.bounced(to, letter);

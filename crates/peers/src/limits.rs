@@ -5,6 +5,11 @@ use std::time::Duration;
 /// Connections for letters to one node. Letters of one command keep to one, so that "the caller hung
 /// up" never overtakes the claim it is about.
 pub const LANES: usize = 4;
+/// Nodes that letters are sent to.
+pub const PEERS_MAX: usize = 1_024;
+/// A node that wrote to us is answered for so long although its lease row was not seen yet: longer
+/// than a renewal takes.
+pub const MET_KEPT: Duration = Duration::from_secs(10);
 /// Letters that wait for one connection; more are refused at once, and were not heard.
 pub const PEER_QUEUE_MAX: usize = 8_192;
 /// Letters in one request.

@@ -9,7 +9,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use model::{NodeId, Time};
+use model::{NodeId, Text, Time};
 use node::Tasks;
 use node::clock::BootClock;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 
 pub const FROM: &str = "duly-from";
 pub const TO: &str = "duly-to";
+pub const AT: &str = "duly-at";
 pub const CODE: &str = "duly-code";
 
 /// Why there is no answer.
@@ -35,6 +36,8 @@ pub struct Line {
     pub from: NodeId,
     pub to: NodeId,
     pub address: String,
+    /// Where we are reached.
+    pub own: Text,
     pub tasks: Tasks,
 }
 
@@ -80,7 +83,8 @@ impl Line {
         path: &str,
         body: Bytes,
     ) -> Result<Request<Full<Bytes>>, Failed> {
-        let said = Said { method, path, from: self.from, to: self.to, body: &body };
+        let (from, to, address) = (self.from, self.to, &*self.own);
+        let said = Said { method, path, from, to, address, body: &body };
         let code = self.secret.code(said);
         Request::builder()
             .method(method)
@@ -88,6 +92,7 @@ impl Line {
             .header("host", &self.address)
             .header(FROM, node_text(self.from))
             .header(TO, node_text(self.to))
+            .header(AT, address)
             .header(CODE, code)
             .body(Full::new(body))
             .map_err(|error| Failed::NotHeard(error.to_string()))
