@@ -253,8 +253,9 @@ impl Shared {
         let silent = |_| Failure::failed("the store does not answer");
         let found = self.store.entries(&[Shared::place()]).map_err(silent)?;
         let Some(entry) = found.into_iter().flatten().next() else { return Ok(None) };
-        let all = opened(&self.key, &entry.text)
-            .map_err(|why| Failure::failed(format!("the signing secrets in the database: {why}")))?;
+        let all = opened(&self.key, &entry.text).map_err(|why| {
+            Failure::failed(format!("the signing secrets in the database: {why}"))
+        })?;
         Ok(Some((entry.rev, all)))
     }
 
