@@ -267,6 +267,12 @@ fn operations_are_worked_at_by_one_node(cluster: &Cluster) {
 /// The nodes and shards, as each node tells them.
 fn every_node_shows_the_same_cluster(cluster: &Cluster) {
     for node in cluster.each() {
+        // A node sees the cluster anew with every renewal.
+        until("what is seen is what is", || {
+            let shown = node.server.get("/v1/cluster");
+            let nodes = shown["nodes"].as_array().cloned().unwrap_or_default();
+            nodes.iter().all(|one| one["about"]["shards_live"] == one["shards"])
+        });
         let shown = node.server.get("/v1/cluster");
         let nodes = shown["nodes"].as_array().expect("nodes").clone();
         let numbers: Vec<_> = nodes.iter().map(|node| node["number"].as_u64()).collect();

@@ -156,10 +156,13 @@ fn a_rolling_restart_repeats_nothing_and_fails_no_call() {
     }
     for (n, run) in made.iter().enumerate() {
         let shown = cluster.node(n).server.run_is(run, "succeeded");
-        assert_eq!(shown["attempts"].as_array().map(Vec::len), Some(1), "{shown}");
+        // A claim that was answered while its executor hung up is handed back, and was never sent.
+        let mut attempts = shown["attempts"].as_array().expect("attempts").clone();
+        attempts.pop();
+        assert!(attempts.iter().all(|one| one["status"] == "released"), "{shown}");
     }
     hooks.assert_quiet();
-    assert_eq!(sent.len(), made.len(), "each once");
+    assert_eq!(sent.len(), made.len(), "each was delivered once");
 }
 
 /// Nothing is lost, nothing moves, and it heals by itself.

@@ -160,7 +160,7 @@ impl Driver {
                     Which::Own => self.own.answered(),
                     Which::Renew => self.renew.answered(),
                 }
-                self.stale |= which == Which::Own;
+                self.stale |= matches!(which, Which::Own | Which::Renew);
                 if good {
                     self.hurry();
                 }
