@@ -14,10 +14,10 @@ if ! "$tools/bin/cargo-fuzz" --version 2>/dev/null | grep -q "$version"; then
 fi
 export PATH="$tools/bin:$PATH" RUSTC_BOOTSTRAP=1
 export CARGO_TARGET_DIR="$target/fuzz"
-for name in cron_parse next_any requests texts stored; do
+for name in cron_parse next_any requests texts stored cursors preview; do
     mkdir -p "fuzz/corpus/$name"
     dict=fuzz/cron.dict
-    [ "$name" = requests ] && dict=fuzz/requests.dict
+    case $name in requests | preview) dict=fuzz/requests.dict ;; esac
     cargo fuzz run --sanitizer none "$name" -- \
         -max_total_time="$seconds" -timeout=5 -rss_limit_mb=1024 -max_len=2048 -dict="$dict" -print_final_stats=1
 done

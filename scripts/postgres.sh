@@ -9,6 +9,7 @@
 #                                                (DIR/ca.pem) for localhost, beside an authority that did
 #                                                not sign it (DIR/stranger.pem)
 #   scripts/postgres.sh stop DIR                 stops what runs in DIR, the data stays
+#   scripts/postgres.sh halt DIR                 stops it without a checkpoint (immediate)
 #   scripts/postgres.sh crash DIR                stops the server as a power cut would (kill -9)
 #
 # fsync is on: what is tested is what runs. Anybody on this machine may connect (trust), and nobody
@@ -19,7 +20,7 @@ set -euo pipefail
 fail() { printf 'postgres.sh: %s\n' "$*" >&2; exit 1; }
 need() { fail "$1 is missing; install it with: apt-get install -y $2"; }
 
-[ $# -ge 2 ] || fail "usage: scripts/postgres.sh start|pooler|replica|promote|tls|stop|crash DIR [PORT] [FROM]"
+[ $# -ge 2 ] || fail "usage: scripts/postgres.sh start|pooler|replica|promote|tls|stop|halt|crash DIR [PORT] [FROM]"
 verb=$1 dir=$2 port=${3:-}
 
 bin=""
@@ -132,6 +133,9 @@ stop)
     if [ -e "$dir/data/postmaster.pid" ] && [ -e "/proc/$(head -1 "$dir/data/postmaster.pid")" ]; then
         as_owner "$bin/pg_ctl" stop --pgdata "$dir/data" --mode fast --wait --silent
     fi
+    ;;
+halt)
+    as_owner "$bin/pg_ctl" stop --pgdata "$dir/data" --mode immediate --wait --silent
     ;;
 crash)
     # The server and its children: none of them gets to write anything.

@@ -6,8 +6,7 @@ use shard::command::{Beat, End, SettleAnswer};
 use sim::log::Op;
 use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The wall clock: what the server's store takes its time from at each start.
 pub fn now() -> Time {
@@ -42,7 +41,7 @@ pub struct Said {
     pub heard: Option<(Time, SettleAnswer)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Pages {
     pub ops: Vec<Op>,
     /// The number in the payload of a submission, by the op's place.
@@ -58,9 +57,11 @@ pub struct Pages {
 
 #[derive(Debug, Default)]
 struct Stage {
-    server: Option<SocketAddr>,
+    servers: Vec<SocketAddr>,
     clients_go: bool,
     over: bool,
+    /// Who was sent to which server, mixed: callers spread over them as by chance.
+    asked: u64,
 }
 
 #[derive(Debug, Default)]
@@ -81,8 +82,13 @@ impl Book {
 
     /// A server is there, or none; do clients send (workers always do)?
     pub fn set_server(&self, server: Option<SocketAddr>, clients_go: bool) {
+        self.set_servers(server.into_iter().collect(), clients_go);
+    }
+
+    /// As a load balancer that knows these.
+    pub fn set_servers(&self, servers: Vec<SocketAddr>, clients_go: bool) {
         let mut stage = self.stage();
-        (stage.server, stage.clients_go) = (server, clients_go);
+        (stage.servers, stage.clients_go) = (servers, clients_go);
         drop(stage);
         self.changed.notify_all();
     }
@@ -96,16 +102,17 @@ impl Book {
         self.stage().over
     }
 
-    /// Waits for a server; none when the world is over.
+    /// Waits for a server, any of them; none when the world is over.
     pub fn server(&self, client: bool) -> Option<SocketAddr> {
         let mut stage = self.stage();
         loop {
             if stage.over {
                 return None;
             }
-            match stage.server {
-                Some(server) if stage.clients_go || !client => return Some(server),
-                _ => {}
+            if !stage.servers.is_empty() && (stage.clients_go || !client) {
+                stage.asked = model::hash::mix(stage.asked.wrapping_add(1));
+                let at = stage.asked % stage.servers.len() as u64;
+                return stage.servers.get(at as usize).copied();
             }
             stage = self.changed.wait(stage).unwrap_or_else(PoisonError::into_inner);
         }
@@ -116,6 +123,20 @@ impl Book {
         let stage = self.stage();
         if !stage.over {
             let _ = self.changed.wait_timeout(stage, pause);
+        }
+    }
+
+    /// The same, whatever else happens meanwhile.
+    pub fn pause_whole(&self, pause: Duration) {
+        let until = Instant::now() + pause;
+        let mut stage = self.stage();
+        while !stage.over {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(stage, left);
+            stage = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Many worlds, a few at once, and the lines that sum them up.
 
+use crate::cluster::{self, Kind, lies};
 use crate::limits::WORLDS_AT_ONCE;
 use crate::world::{Outcome, World};
 use std::ops::Range;
@@ -114,4 +115,45 @@ fn notice(binary: &Path, fault: &str) -> Option<String> {
         let first = outcome.violations.first()?;
         Some(format!("noticed in world {seed} as {}", first.invariant))
     })
+}
+
+#[derive(Debug)]
+pub struct Clusters {
+    pub seeds: Range<u64>,
+    pub nodes: u32,
+    pub faults: usize,
+    pub only: Vec<Kind>,
+    pub lies: bool,
+}
+
+/// One cluster after the other; true if every promise was kept and every lie noticed.
+pub fn clusters(binary: &Path, all: &Clusters, keep: Option<PathBuf>) -> Result<bool, String> {
+    let begun = Instant::now();
+    let (mut good, mut lied) = (true, !all.lies);
+    let mut sum = cluster::Measured::default();
+    for seed in all.seeds.clone() {
+        let (nodes, faults, only) = (all.nodes, all.faults, all.only.clone());
+        let run = cluster::Run { binary, seed, nodes, faults, only, keep: keep.clone() };
+        let outcome = run.run().map_err(|why| format!("cluster {seed}: {why}"))?;
+        for violation in &outcome.violations {
+            println!("chaos: cluster {seed}: {}: {}", violation.invariant, violation.detail);
+        }
+        let kept = outcome.violations.is_empty();
+        println!("{}", outcome.measured);
+        println!(
+            "chaos: cluster {seed}: {} violations, {} s",
+            outcome.violations.len(),
+            begun.elapsed().as_secs()
+        );
+        good &= kept;
+        if let (Some(evidence), true, false) = (&outcome.evidence, kept, lied) {
+            good &= lies::told(evidence);
+            lied = true;
+        }
+        sum.add(outcome.measured);
+    }
+    if all.seeds.end - all.seeds.start > 1 {
+        println!("chaos: all clusters:\n{sum}");
+    }
+    Ok(good && lied)
 }

@@ -31,6 +31,23 @@ pub struct Client {
     pub book: Arc<Book>,
     pub hooks: SocketAddr,
     pub rng: Rng,
+    pub load: Load,
+}
+
+/// How much clients ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Queues with webhooks, and as many for workers.
+    pub queues: u64,
+    pub recurring_max: usize,
+    /// Between two requests of one client.
+    pub pace: Duration,
+}
+
+impl Default for Load {
+    fn default() -> Load {
+        Load { queues: 2, recurring_max: RECURRING_MAX, pace: Duration::ZERO }
+    }
 }
 
 impl Client {
@@ -45,6 +62,9 @@ impl Client {
                 90..94 => self.pause(server),
                 94..97 => self.replay(server),
                 _ => self.hold(server),
+            }
+            if !self.load.pace.is_zero() {
+                self.book.pause(self.load.pace);
             }
         }
     }
@@ -68,7 +88,8 @@ impl Client {
     fn definition(&mut self, number: u64, schedule: Value, when: When) -> (Value, Spec) {
         let recurring = matches!(when, When::Every(_));
         let webhook = recurring || self.rng.below(3) > 0;
-        let queue = format!("{}{}", if webhook { "h" } else { "w" }, self.rng.below(2));
+        let queue =
+            format!("{}{}", if webhook { "h" } else { "w" }, self.rng.below(self.load.queues));
         let url = format!("http://{}/hook", self.hooks);
         let (target, stored) = match webhook {
             true => {
@@ -196,7 +217,7 @@ impl Client {
     }
 
     fn submit_recurring(&mut self, server: SocketAddr) {
-        if self.book.pages().recurring.len() >= RECURRING_MAX {
+        if self.book.pages().recurring.len() >= self.load.recurring_max {
             return;
         }
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;

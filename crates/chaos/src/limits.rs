@@ -34,3 +34,31 @@ pub const KNOWN_MAX: usize = 200;
 pub const TRIES_MAX: u32 = 40;
 /// Webhook connections answered at once.
 pub const CONNECTIONS_MAX: usize = 512;
+
+/// Connections through one proxy: more than a node's pools hold.
+pub const PROXY_CONNECTIONS_MAX: usize = 512;
+/// A server on this machine that does not take a connection by then is not there.
+pub const PROXY_DIAL_PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes carried at once.
+pub const PROXY_CHUNK: usize = 16 * 1024;
+
+/// Nodes of a cluster.
+pub const CLUSTER_NODES: u32 = 3;
+/// What CI runs: at least 25 faults of 12 kinds in 4 minutes are asked for.
+pub const CLUSTER_FAULTS: usize = 30;
+pub const CLUSTER_CLIENTS: usize = 8;
+pub const CLUSTER_WORKERS: usize = 4;
+/// Queues with webhooks, and as many for workers: each lies in a shard of its own, nearly.
+pub const CLUSTER_QUEUES: u64 = 12;
+/// Each fires every second.
+pub const CLUSTER_RECURRING: usize = 30;
+/// Between two requests of a client: two cores shall have time for the rest.
+pub const CLUSTER_PACE: Duration = Duration::from_millis(8);
+/// Without trouble before each fault.
+pub const CLUSTER_CALM: Duration = Duration::from_millis(1_500);
+/// A cluster that has not recovered by then does not. A statement that nobody answers is given up
+/// after 15 s, and leases run out in 3.
+pub const RECOVERY_PATIENCE: Duration = Duration::from_secs(45);
+pub const CLUSTER_HEAL_PATIENCE: Duration = Duration::from_secs(60);
+/// Everybody's answers and dead nodes' leases are over by then.
+pub const CLUSTER_HEAL_MIN: Duration = Duration::from_secs(6);

@@ -4,14 +4,17 @@
 //!
 //! `chaos --ci` is what CI runs; `chaos --seeds 5..9` runs more, or one world again (its own times
 //! and the machine's decide much, so a seed repeats the plan, not every byte); `chaos --planted`
-//! proves that it can fail. `chaos --start-with 1000000` measures a start with many stored jobs.
+//! proves that it can fail. `chaos --cluster SEED` runs a cluster on PostgreSQL through a plan of
+//! faults (`cluster`). `chaos --start-with 1000000` measures a start with many stored jobs.
 
 mod book;
 mod campaign;
 mod client;
+mod cluster;
 mod http;
 mod limits;
 mod million;
+mod proxy;
 mod receiver;
 mod server;
 mod story;
@@ -37,6 +40,24 @@ struct Args {
     /// Store so many jobs, and measure how long a start takes
     #[arg(long, value_name = "JOBS")]
     start_with: Option<u64>,
+    /// A cluster on PostgreSQL, with the plan of this seed (0: a new one)
+    #[arg(long, value_name = "SEED")]
+    cluster: Option<u64>,
+    /// So many clusters, with the seeds that follow
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    runs: u64,
+    /// Nodes of a cluster
+    #[arg(long, value_name = "COUNT", default_value_t = limits::CLUSTER_NODES)]
+    nodes: u32,
+    /// Faults that a cluster lives through
+    #[arg(long, value_name = "COUNT", default_value_t = limits::CLUSTER_FAULTS)]
+    faults: usize,
+    /// Only faults of this kind; may be given several times
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    only: Vec<cluster::Kind>,
+    /// Tell lies about the first cluster that kept its promises; each must be noticed
+    #[arg(long)]
+    lies: bool,
     /// Keep the folders of worlds that broke a promise here
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -52,6 +73,10 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn kind(name: &str) -> Result<cluster::Kind, String> {
+    cluster::Kind::parse(name).ok_or_else(|| format!("the kinds are {:?}", cluster::KINDS))
 }
 
 fn run(args: &Args) -> Result<bool, String> {
@@ -75,6 +100,17 @@ fn run(args: &Args) -> Result<bool, String> {
     }
     if args.ci || args.planted {
         good &= campaign::planted(&binary)?;
+    }
+    if let Some(seed) = args.cluster.or(args.ci.then_some(0)) {
+        let seed = if seed == 0 { node::random::bits() >> 24 } else { seed };
+        let settings = campaign::Clusters {
+            seeds: seed..seed.saturating_add(args.runs),
+            nodes: args.nodes,
+            faults: args.faults,
+            only: args.only.clone(),
+            lies: args.lies || args.ci,
+        };
+        good &= campaign::clusters(&binary, &settings, args.keep.clone())?;
     }
     Ok(good)
 }

@@ -19,6 +19,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 pub struct Setting {
     pub crash_at: Option<String>,
     pub planted: Option<String>,
+    pub args: Vec<String>,
+    /// A file with offsets of the process's clocks.
+    pub clock: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -48,8 +51,10 @@ impl Process {
         let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
         let errors = File::options().create(true).append(true).open(errors);
         let errors = errors.map_err(|error| failed("the error file", error))?;
-        let mut command = Command::new(binary);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
+        // Whatever becomes of us, no server of ours stays behind.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]).arg(binary);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data).args(&setting.args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
         // Whatever the caller's environment says about a server is not about this one.
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("DULY_")) {
@@ -60,6 +65,9 @@ impl Process {
         }
         if let Some(fault) = &setting.planted {
             command.env("DULY_PLANTED", fault);
+        }
+        if let Some(clock) = &setting.clock {
+            command.env("DULY_TEST_CLOCK", clock);
         }
         let started = Instant::now();
         let mut child = command.spawn().map_err(|error| failed("the binary", error))?;
@@ -113,8 +121,21 @@ impl Process {
     }
 
     pub fn terminate(&mut self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// `kill -STOP`: it does nothing any more and does not know.
+    pub fn freeze(&mut self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub fn thaw(&mut self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&mut self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
-            let _ = kill_process(pid, Signal::TERM);
+            let _ = kill_process(pid, signal);
         }
     }
 

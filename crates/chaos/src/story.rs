@@ -26,6 +26,9 @@ use store::memory::Dump;
 /// What became due later than so long before the end need not be done.
 const SLACK: Span = Span::from_millis(1_500);
 
+/// Several processes on two cores, each with its own way to the database.
+const CLUSTER_SLACK: Span = Span::from_secs(4);
+
 /// The final store, by what is looked for.
 struct Stored<'a> {
     dump: &'a Dump,
@@ -68,7 +71,12 @@ impl<'a> Stored<'a> {
 
 /// Every promise that was broken. `divergences`: how often the server said that its memory and its
 /// store disagree.
-pub fn judge(pages: Pages, dump: &Dump, divergences: u64, healed_at: Time) -> Vec<Violation> {
+pub fn judge(
+    pages: Pages,
+    dump: &Dump,
+    divergences: u64,
+    settings: &CheckSettings,
+) -> Vec<Violation> {
     let stored = Stored::new(dump);
     let mut violations = own_checks(&pages, dump);
     let mut log = Log {
@@ -82,16 +90,33 @@ pub fn judge(pages: Pages, dump: &Dump, divergences: u64, healed_at: Time) -> Ve
     if divergences > 0 {
         log.events.insert(Event::Divergence, divergences);
     }
-    let settings = CheckSettings {
+    violations.extend(check(&log, dump, settings));
+    violations
+}
+
+/// One process with its store inside: little is forgiven.
+pub fn embedded(healed_at: Time) -> CheckSettings {
+    CheckSettings {
         healed: true,
         healed_at,
         slack: SLACK,
         clock_lag: Span::from_secs(1),
         recovery: Span::from_secs(1),
         ..CheckSettings::default()
-    };
-    violations.extend(check(&log, dump, &settings));
-    violations
+    }
+}
+
+/// Nodes that freeze and a database that is away: an answer may be on its way for long, and a dead
+/// node's lease has to run out.
+pub fn cluster(healed_at: Time) -> CheckSettings {
+    CheckSettings {
+        healed: true,
+        healed_at,
+        slack: CLUSTER_SLACK,
+        clock_lag: Span::from_secs(30),
+        recovery: Span::from_secs(15),
+        ..CheckSettings::default()
+    }
 }
 
 /// `told` is in whole milliseconds, rounded up: is it what is stored?

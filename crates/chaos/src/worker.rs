@@ -27,6 +27,7 @@ pub struct Worker {
     pub rng: Rng,
     /// Attempts whose lease was let go: they are settled when it is over.
     pub zombies: Vec<(Time, RunId, Token)>,
+    pub queues: Vec<String>,
 }
 
 impl Worker {
@@ -40,7 +41,7 @@ impl Worker {
             }
             let request = format!("claim-{claims}");
             let asked = json!({
-                "worker": self.name, "queues": ["w0", "w1"], "max": 5, "wait": "100ms",
+                "worker": self.name, "queues": self.queues, "max": 5, "wait": "100ms",
                 "lease": "1s", "request_id": request,
             });
             let reply = ask(server, "POST", "/v1/work/claim", &asked.to_string(), None);

@@ -2,7 +2,7 @@
 //! and a receiver that live on; then a last life without trouble, an orderly stop, and the verdict.
 
 use crate::book::{Book, now};
-use crate::client::Client;
+use crate::client::{Client, Load};
 use crate::http::ask;
 use crate::limits::{
     CARE_PATIENCE, CLIENTS, HEAL_MIN, HEAL_PATIENCE, KILL_MILLIS_MAX, POINT_PATIENCE,
@@ -93,7 +93,12 @@ impl World<'_> {
             outcome.violations.push(broken("no_panic", said.clone()));
         }
         let divergences = said.matches("memory and store disagreed").count() as u64;
-        outcome.violations.extend(story::judge(pages, &dump, divergences, healed_at));
+        outcome.violations.extend(story::judge(
+            pages,
+            &dump,
+            divergences,
+            &story::embedded(healed_at),
+        ));
         Ok(self.kept(folder, outcome))
     }
 
@@ -113,13 +118,15 @@ impl World<'_> {
     fn people(&self, book: &Arc<Book>, hooks: SocketAddr, rng: &mut Rng) -> Vec<JoinHandle<()>> {
         let mut threads = Vec::new();
         for _ in 0..CLIENTS {
-            let client = Client { book: book.clone(), hooks, rng: rng.fork(2) };
+            let (book, rng) = (book.clone(), rng.fork(2));
+            let client = Client { book, hooks, rng, load: Load::default() };
             threads.push(std::thread::spawn(move || client.run()));
         }
         for name in 0..WORKERS {
             let name = format!("worker-{name}");
             let zombies = Vec::new();
-            let worker = Worker { book: book.clone(), name, rng: rng.fork(3), zombies };
+            let queues = vec!["w0".to_string(), "w1".to_string()];
+            let worker = Worker { book: book.clone(), name, rng: rng.fork(3), zombies, queues };
             threads.push(std::thread::spawn(move || worker.run()));
         }
         threads
@@ -154,7 +161,7 @@ impl World<'_> {
         end: &End,
         outcome: &mut Outcome,
     ) -> Result<(), String> {
-        let mut setting = Setting { crash_at: None, planted: self.planted.clone() };
+        let mut setting = Setting { planted: self.planted.clone(), ..Setting::default() };
         if let End::At(name, count) = end {
             setting.crash_at = Some(format!("{name}:{count}"));
         }
@@ -216,11 +223,12 @@ impl World<'_> {
         hooks: SocketAddr,
         rng: &mut Rng,
     ) -> Result<(), String> {
-        let setting = Setting { crash_at: None, planted: self.planted.clone() };
+        let setting = Setting { planted: self.planted.clone(), ..Setting::default() };
         let mut process = Process::start(self.binary, data, errors, &setting)?;
         let server = process.ready(READY_PATIENCE).ok_or("it did not become ready")?;
         book.set_server(Some(server), false);
-        let mut client = Client { book: book.clone(), hooks, rng: rng.fork(4) };
+        let (known, rng) = (book.clone(), rng.fork(4));
+        let mut client = Client { book: known, hooks, rng, load: Load::default() };
         for queue in ["h0", "w1"] {
             client.release(server, queue);
         }

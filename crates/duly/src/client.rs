@@ -98,6 +98,24 @@ impl Server {
         }
     }
 
+    /// Host and port of a server without TLS.
+    pub fn plain_address(&self) -> Result<String, Failure> {
+        let host = self.url.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+        let host = host.filter(|host| !host.contains('/')).ok_or_else(|| {
+            let message = format!("--url {} is not http://HOST:PORT", self.url);
+            let help = "--url http://127.0.0.1:7070".to_string();
+            Failure { exit: EXIT_USAGE, message, help }
+        })?;
+        Ok(if host.contains(':') { host.to_string() } else { format!("{host}:80") })
+    }
+
+    /// Who asks, as lines of a request's head.
+    pub fn header_lines(&self) -> String {
+        let key = self.api_key.iter().map(|key| format!("Authorization: Bearer {key}\r\n"));
+        let namespace = self.namespace.iter().map(|name| format!("X-Namespace: {name}\r\n"));
+        key.chain(namespace).collect()
+    }
+
     pub(crate) fn request(
         &self,
         method: &str,

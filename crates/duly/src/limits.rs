@@ -15,3 +15,19 @@ pub const DST_DATES_AHEAD: Span = Span::from_secs(731 * 86_400);
 
 /// How much of a refused text is shown around the column. Longer ones are cut on both sides.
 pub const EXCERPT_CHARS: usize = 60;
+
+/// `duly top` asks for so many unfinished jobs at once, so many times: a page of the largest payloads
+/// still fits an answer, and a glance does not cost a server its afternoon.
+pub const TOP_JOBS_PAGE: usize = 100;
+pub const TOP_JOBS_PAGES: usize = 5;
+
+/// Runs that failed of which `duly top` makes its list of failing jobs.
+pub const TOP_RUNS: usize = 200;
+
+/// Lines of each list: what fits a terminal.
+pub const TOP_QUEUES: usize = 10;
+pub const TOP_FAILING: usize = 8;
+pub const TOP_NEXT: usize = 8;
+
+/// Attempts under way may take so long to finish when the process is told to stop, at most.
+pub const GRACE_MAX: Span = Span::from_secs(3_600);

@@ -5,19 +5,23 @@
 //! anything about schedules.
 
 mod backup;
+mod bench;
 mod client;
 mod clock;
 mod config;
 mod dead;
 mod demo;
 mod doctor;
+mod egress;
 mod events;
 mod failure;
 mod fault;
+mod flag;
 mod job;
 mod job_apply;
 mod job_args;
 mod job_edit;
+mod joining;
 mod key;
 mod limits;
 mod listen;
@@ -35,6 +39,7 @@ mod status;
 mod stores;
 mod stream;
 mod target_test;
+mod top;
 mod vault;
 mod wait;
 
@@ -61,6 +66,8 @@ enum Command {
     Demo(demo::DemoCommand),
     /// Look whether anything is wrong.
     Doctor(doctor::Args),
+    /// Load for a server on this machine: throughput, lateness, repetitions.
+    Bench(bench::Args),
     /// Copy the database, also while the server runs.
     Backup(backup::BackupArgs),
     /// Make a data folder from a copy.
@@ -91,6 +98,8 @@ enum Command {
     Key(key::KeyCommand),
     /// Is the server there, and how does it do?
     Status(status::Args),
+    /// What the server does right now, drawn again and again.
+    Top(top::Args),
     /// Print the completions of a shell: bash, zsh, fish …
     Completions { shell: clap_complete::Shell },
     /// See and rotate the secrets that sign webhooks.
@@ -115,11 +124,13 @@ fn main() -> ExitCode {
     let answer = match cli.command {
         Command::Key(command) => key::run(&command),
         Command::Status(args) => status::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Completions { shell } => Ok(completions(shell)),
         Command::Serve(args) => serve::run(&args).map(|()| String::new()),
         Command::Listen(args) => listen::run(&args).map(|()| String::new()),
         Command::Demo(command) => demo::run(&command),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => backup::restore(&args),
         Command::Job(command) => job::job(&command),

@@ -11,7 +11,7 @@ use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
 };
-use store::{About, Committed, MemoryStore, Store, StoreError};
+use store::{StoreAbout, Committed, MemoryStore, Store, StoreError};
 
 #[derive(Debug)]
 pub struct ClockedMemory {
@@ -114,7 +114,7 @@ impl Search for ClockedMemory {
         self.now().used_bytes()
     }
 
-    fn about(&self) -> About {
+    fn about(&self) -> StoreAbout {
         self.now().about()
     }
 }

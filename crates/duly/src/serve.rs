@@ -1,17 +1,16 @@
 //! `duly serve`: the store, the node, the executor and the HTTP interface in one process, and their
 //! orderly end.
 
+use crate::egress::Egress;
 use crate::failure::{EXIT_REFUSED, Failure};
 use crate::target_test::Tester;
 use crate::vault::{self, Vault};
-use crate::{clock, log, stores};
-use executor::resolve::System;
-use executor::vet::Guard;
-use executor::{Client, Executor, Options};
+use crate::{clock, flag, joining, log, stores};
+use executor::{Commands, Executor, Options};
 use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
 use model::Span;
-use node::{Node, Retention, Tasks, crash};
+use node::{Node, NodeHandle, Retention, Tasks, View, crash};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,8 +21,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often the certificate's files are looked at.
 const TLS_LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Attempts under way get so long to finish when the process is told to stop.
-const GRACE: Duration = Duration::from_secs(25);
+/// Other nodes get so long to take the shards of a process that is told to stop.
+const GIVE_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -53,75 +52,32 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "DULY_CONFIG")]
     pub config: Option<PathBuf>,
     /// How long finished runs can be looked up (30d, 12h)
-    #[arg(long, value_name = "DURATION", env = "DULY_KEEP", default_value = "30d", value_parser = kept)]
+    #[arg(long, value_name = "DURATION", env = "DULY_KEEP", default_value = "30d", value_parser = flag::kept)]
     keep: Span,
     /// The same for attempts that did not succeed; at least as long as --keep
-    #[arg(long, value_name = "DURATION", env = "DULY_KEEP_FAILURES", default_value = "90d", value_parser = kept)]
+    #[arg(long, value_name = "DURATION", env = "DULY_KEEP_FAILURES", default_value = "90d", value_parser = flag::kept)]
     keep_failures: Span,
     /// Remove the oldest history, however young, while more than this is stored (10GB, 500MB)
-    #[arg(long, value_name = "BYTES", env = "DULY_KEEP_BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", env = "DULY_KEEP_BYTES", value_parser = flag::bytes)]
     keep_bytes: Option<u64>,
     /// Room kept on the disk so that running work can still end when it is full
-    #[arg(long, value_name = "BYTES", env = "DULY_RESERVE", default_value = "64MB", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", env = "DULY_RESERVE", default_value = "64MB", value_parser = flag::bytes)]
     reserve: u64,
+    /// Attempts under way have so long to finish when the process is told to stop; then they are
+    /// handed back
+    #[arg(long, value_name = "DURATION", env = "DULY_GRACE", default_value = "25s", value_parser = flag::grace)]
+    grace: Duration,
     /// Begin to dispatch from a restored copy: whatever ran from the original is over
     #[arg(long)]
     takeover: bool,
     #[command(flatten)]
     egress: Egress,
-}
-
-/// Where webhooks may go, and how.
-#[derive(Debug, clap::Args)]
-struct Egress {
-    /// A network that webhooks may reach although it is not public, such as 10.20.0.0/16; may be
-    /// given several times, in the environment with commas
-    #[arg(long, value_name = "CIDR", env = "DULY_ALLOW_EGRESS", value_delimiter = ',')]
-    allow_egress: Vec<ipnet::IpNet>,
-    /// Certificate authorities (PEM) that are trusted besides the usual ones
-    #[arg(long, value_name = "FILE", env = "DULY_CA_FILE")]
-    ca_file: Option<PathBuf>,
-    /// How long an answer may take to begin; without it, as long as the attempt
-    #[arg(long, value_name = "DURATION", env = "DULY_FIRST_BYTE_TIMEOUT")]
-    first_byte_timeout: Option<String>,
-}
-
-impl Egress {
-    fn client(&self, own: SocketAddr, tasks: &Tasks) -> Result<Client, Failure> {
-        let wrong = |why: String| Failure { exit: 2, ..Failure::failed(why) };
-        let first_byte = match &self.first_byte_timeout {
-            None => None,
-            Some(text) => {
-                let micros = wire::duration::parse(text)
-                    .map_err(|error| wrong(format!("--first-byte-timeout: {error}")))?;
-                Some(Duration::from_micros(micros.unsigned_abs()))
-            }
-        };
-        let guard = Guard::new(own, self.allow_egress.clone());
-        let resolver = Arc::new(System::new(tasks.clone()));
-        Client::new(guard, resolver, self.ca_file.as_deref(), first_byte).map_err(wrong)
-    }
-}
-
-/// A number with a unit: `KB`, `MB`, `GB`, `TB`, a thousand of each other.
-fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a size; write one like 500MB or 10GB");
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "TB" => 1_000_000_000_000,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = digits.trim().parse().map_err(|_| wrong())?;
-    number.checked_mul(unit).ok_or_else(wrong)
-}
-
-/// A duration of at least a second.
-fn kept(text: &str) -> Result<Span, String> {
-    let micros = wire::duration::parse(text).map_err(|error| error.to_string())?;
-    if micros < 1_000_000 { Err("at least 1s".to_string()) } else { Ok(Span::from_micros(micros)) }
+    #[command(flatten)]
+    joining: joining::Joining,
+    /// A program that jobs may run, by its whole path; may be given several times, in the environment
+    /// with commas. Whoever may make jobs may run it, as the user that duly runs as
+    #[arg(long, value_name = "PATH", env = "DULY_ALLOW_COMMAND", value_delimiter = ',', value_parser = flag::program)]
+    allow_command: Vec<String>,
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -163,18 +119,26 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     if keys.is_empty() && !listen.ip().is_loopback() {
         return Err(no_keys(args));
     }
-    let (node, queues) = Node::start(store, options_of(args))
+    let here = (args.data.as_path(), listen);
+    let joined = args.joining.join(&args.store, here, &*store, &tasks).await?;
+    let options = joined.as_ref().map_or_else(node::Options::alone, |joined| joined.options(true));
+    let cluster = joined.as_ref().map(|joined| {
+        format!("node {} at {}, secret {}", joined.number, joined.address, joined.secret)
+    });
+    let (node, queues) = Node::start(store, options)
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
     node.handle().keep_history(Retention {
         history: args.keep,
         failures: args.keep_failures,
         bytes: args.keep_bytes,
     });
-    let options = Options { client, secrets: vault.clone() };
+    let commands = Commands::new(args.allow_command.clone());
+    let options = Options { client, secrets: vault.clone(), commands };
     let tester = Arc::new(Tester::new(options.clone()));
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
-    let api = Arc::new(Api::new(node.handle(), listen, vault, tester));
+    let api = Arc::new(Api::new(node.handle(), listen, vault, tester, args.allow_command.clone()));
     api.ring.fill(&keys);
+    let others = joined.map(|joined| joined.serve(&tasks, node.handle(), axum::Router::new()));
     let server = serve(&tasks, listener, routes(api.clone()), tls.clone(), Bounds::default());
     api.watch(&server);
     if tls.is_none() && !listen.ip().is_loopback() {
@@ -184,7 +148,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     tasks.start(node::bulk::work(handle.clone()));
     let work = async {
         handle.ready().await;
-        greet(args, listen, keys.len(), &words);
+        greet(args, listen, keys.len(), (&words, cluster.as_deref()));
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -192,12 +156,22 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         () = reload_tls(tls.as_ref(), &mut hangup) => {}
         () = told(&mut terminate, &mut interrupt) => {}
     }
-    say("stopping: attempts under way have 25 s; a second signal ends at once");
+    let words = wire::duration::format(args.grace.as_micros() as i64);
+    say(&format!("stopping: attempts under way have {words}; a second signal ends at once"));
     crash::point("drain");
-    handle.events().close();
+    let leave = async {
+        give_away(&handle).await;
+        handle.events().close();
+        server.stop().await;
+    };
     tokio::select! {
-        () = async { tokio::join!(server.stop(), executor.drain(GRACE)); } => {}
+        () = async { tokio::join!(leave, executor.drain(args.grace)); } => {}
         () = told(&mut terminate, &mut interrupt) => say("stopped at once"),
+    }
+    executor.kill();
+    // Last: until here answers of other nodes are heard.
+    if let Some(others) = others {
+        others.stop().await;
     }
     crash::point("stop-before");
     node.stop();
@@ -254,17 +228,30 @@ fn no_keys(args: &Args) -> Failure {
     }
 }
 
-/// A database may be shared: whose lease has not run out is alive.
-fn options_of(args: &Args) -> node::Options {
-    node::Options { node: 1, exclusive: args.store.is_exclusive() }
+/// Other nodes take the shards before this one goes; callers are answered meanwhile.
+async fn give_away(node: &NodeHandle) {
+    let mut views = node.views();
+    let alone = |view: &View| !view.peers().any(|lease| lease.owns);
+    if alone(&views.borrow()) {
+        return;
+    }
+    // If the store does not answer, the others find out when the lease has run out.
+    let _ = node.leave().await;
+    let given = views.wait_for(|view| view.here.is_empty() || alone(view));
+    if tokio::time::timeout(GIVE_WAIT, given).await.is_err() {
+        tracing::warn!("not all shards could be given away; they are taken over");
+    }
 }
 
-fn greet(args: &Args, listen: SocketAddr, keys: usize, store: &str) {
+fn greet(args: &Args, listen: SocketAddr, keys: usize, (store, cluster): (&str, Option<&str>)) {
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     say(&format!("duly {}", env!("CARGO_PKG_VERSION")));
     say(&format!("  address  {scheme}://{listen}"));
     say(&format!("  data     {}", args.data.display()));
     say(&format!("  store    {store}"));
+    if let Some(cluster) = cluster {
+        say(&format!("  cluster  {cluster}"));
+    }
     say(&format!("  secret   {}", vault::path(&args.data).display()));
     match keys {
         0 => say("  keys     none: this machine only is heard"),

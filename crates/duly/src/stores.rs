@@ -104,6 +104,7 @@ pub fn open(kind: &Kind, data: &Path, served: Option<Served>) -> Result<Opened, 
             Ok(Opened { store, words: "sqlite: durable before it answers".to_string() })
         }
         Kind::Postgres(address) => {
+            node::clock::follow_test_clock();
             let opened = PostgresStore::open(address);
             let store = Arc::new(opened.map_err(|error| no_database(&error))?);
             if let Some(served) = served {

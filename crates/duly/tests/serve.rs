@@ -42,6 +42,9 @@ fn a_job_for_now_arrives_once_signed_and_is_done() {
     assert!(heard.header("x-fencing-token").parse::<u64>().is_ok_and(|token| token > 0));
     assert!(heard.header("x-scheduled-for").ends_with('Z'));
     assert!(!heard.header("x-request-id").is_empty());
+    let token = heard.header("x-fencing-token").parse().expect("a number");
+    let parent = wire::trace::parent(heard.header("x-run-id"), token);
+    assert_eq!(heard.header("traceparent"), parent);
     let trace: Vec<usize> = heard.header("traceparent").split('-').map(str::len).collect();
     assert_eq!(trace, [2, 32, 16, 2]);
     let secrets = server.ask("GET", "/v1/signing-secrets", "").json();
@@ -169,6 +172,14 @@ fn a_worker_claims_beats_and_settles_and_a_stale_token_changes_nothing() {
     assert_eq!(run["run_id"], made["run_id"]);
     assert_eq!((&run["kind"], &run["payload"]), (&json!("bill"), &json!({"n": 7})));
     let (id, token) = (&run["run_id"], run["token"].as_u64().expect("a token"));
+    // One trace for the run, one span for the attempt: the same as a webhook's.
+    let trace = |run: &Value| {
+        let parent = run["traceparent"].as_str().expect("a traceparent").to_string();
+        let token = run["token"].as_u64().expect("a token");
+        assert_eq!(parent, wire::trace::parent(id.as_str().expect("a run"), token));
+        parent
+    };
+    let first_span = trace(run);
     let beat = |token: u64| {
         let item = json!({"run_id": id, "token": token, "checkpoint": {"at": 3}});
         server.post("/v1/work/heartbeat", &json!({"worker": "w1", "runs": [item]})).json()
@@ -194,6 +205,9 @@ fn a_worker_claims_beats_and_settles_and_a_stale_token_changes_nothing() {
     let claim = json!({"worker": "w2", "queues": ["b"], "kinds": ["bill"], "wait": "15s"});
     let second = server.post("/v1/work/claim", &claim).json()["runs"][0].clone();
     assert_eq!((&second["attempt"], &second["checkpoint"]), (&json!(2), &json!({"at": 3})));
+    let second_span = trace(&second);
+    assert_eq!((&first_span[..36], first_span.len()), (&second_span[..36], 55));
+    assert_ne!(first_span, second_span);
     assert_eq!(settle(token, json!({"outcome": "succeeded"}))["run_status"], "retrying");
     let token = second["token"].as_u64().expect("a token");
     let done = settle(token, json!({"outcome": "succeeded", "output": {"sum": 9}}));

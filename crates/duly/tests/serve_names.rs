@@ -135,6 +135,13 @@ fn lists_are_filtered_and_paged() {
         }
     }
     assert_eq!(seen, made, "newest first, each once");
+    // A cursor that nobody gave does not begin again at the top.
+    let occurrences = format!("/v1/jobs/{}/occurrences", made[0]);
+    for list in ["/v1/jobs", "/v1/runs", "/v1/dead-letters", &occurrences] {
+        let refused = server.ask("GET", &format!("{list}?cursor=nonsense"), "");
+        assert_eq!(refused.status, 422, "{list}: {}", refused.text);
+        assert_eq!(refused.json()["errors"][0]["pointer"], "?cursor", "{list}");
+    }
     assert_eq!(ids(&server.get("/v1/jobs?tag=team:a")).len(), 4);
     assert_eq!(ids(&server.get("/v1/jobs?queue=q1")).len(), 2);
     assert_eq!(ids(&server.get("/v1/jobs?status=paused")).len(), 0);

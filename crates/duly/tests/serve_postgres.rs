@@ -5,50 +5,9 @@
 mod support;
 
 use serde_json::json;
-use std::path::PathBuf;
 use std::process::Command;
+use support::database::Database;
 use support::{Hooks, Server};
-
-struct Database {
-    folder: PathBuf,
-    port: String,
-}
-
-fn postgres_sh(args: &[&str]) -> String {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/postgres.sh");
-    let output = Command::new(script).args(args).output().expect("scripts/postgres.sh runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim().to_string()
-}
-
-impl Database {
-    fn start() -> Database {
-        let folder = tempfile::TempDir::with_prefix("duly-postgres-").expect("a folder").keep();
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("an address").port().to_string();
-        drop(listener);
-        let database = Database { folder, port };
-        database.run("start");
-        database
-    }
-
-    fn run(&self, verb: &str) -> String {
-        postgres_sh(&[verb, self.folder.to_str().expect("a plain path"), &self.port])
-    }
-
-    fn address(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        // Also after a failure: no server is left behind.
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/postgres.sh");
-        let _ = Command::new(script).arg("stop").arg(&self.folder).status();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
 
 #[test]
 fn what_was_answered_on_postgresql_is_there_after_kill_9() {

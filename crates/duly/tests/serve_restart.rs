@@ -70,6 +70,47 @@ fn a_stop_lets_attempts_finish() {
 }
 
 #[test]
+fn what_is_not_finished_within_the_grace_is_handed_back() {
+    let data = tempfile::tempdir().expect("a folder");
+    let hooks = Hooks::slow(&[], PATIENCE);
+    let server = Server::start_with(data.path(), &[], &["--grace", "200ms"]);
+    let made = server.submit(&json!({"target": {"http": {"url": hooks.url()}}, "timeout": "1h"}));
+    let first = hooks.next();
+    server.signal("-TERM");
+    let said = loop {
+        let line = server.lines.recv_timeout(PATIENCE).expect("it says so");
+        if line.starts_with("stopping") {
+            break line;
+        }
+    };
+    assert!(said.contains("200ms"), "{said}");
+    // Long before the receiver answers, and in order: exit code 0, no second signal.
+    let mut server = server;
+    assert!(server.child.wait().expect("it ends").success());
+    let server = Server::start(data.path());
+    let second = hooks.next();
+    assert_eq!(second.header("x-run-id"), made["run_id"]);
+    assert_eq!((first.header("x-attempt"), second.header("x-attempt")), ("1", "2"));
+    let run = server.get(&format!("/v1/runs/{}", made["run_id"].as_str().expect("a run")));
+    // Handed back by the process that ended, not taken from a dead one.
+    assert_eq!(run["attempts"][0]["status"], "released", "{run}");
+    server.kill();
+    let (bad, words) = refused(data.path(), &["--grace", "2h"]);
+    assert_eq!(bad, Some(2));
+    assert!(words.contains("--grace") && words.contains("at most 1h"), "{words}");
+}
+
+fn refused(data: &std::path::Path, args: &[&str]) -> (Option<i32>, String) {
+    let ran = std::process::Command::new(env!("CARGO_BIN_EXE_duly"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(data)
+        .args(args)
+        .output()
+        .expect("it runs");
+    (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+}
+
+#[test]
 fn a_second_signal_ends_at_once_and_the_attempt_comes_again() {
     let data = tempfile::tempdir().expect("a folder");
     let hooks = Hooks::slow(&[], PATIENCE);
@@ -93,13 +134,9 @@ fn a_second_signal_ends_at_once_and_the_attempt_comes_again() {
 fn a_second_process_is_refused_the_folder() {
     let data = tempfile::tempdir().expect("a folder");
     let server = Server::start(data.path());
-    let second = std::process::Command::new(env!("CARGO_BIN_EXE_duly"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
-        .arg(data.path())
-        .output()
-        .expect("it runs");
-    assert_eq!(second.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&second.stderr).contains("in use"));
+    let (exit, said) = refused(data.path(), &[]);
+    assert_eq!(exit, Some(1));
+    assert!(said.contains("in use"), "{said}");
     server.stop();
 }
 

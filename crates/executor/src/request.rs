@@ -65,7 +65,7 @@ impl Saying<'_> {
             ("x-scheduled-for", wire::timestamp::format(self.scheduled_for.micros())),
             ("x-fencing-token", self.token.to_string()),
             ("x-request-id", self.request_id.clone()),
-            ("traceparent", crate::trace::parent(&self.run, self.token)),
+            ("traceparent", wire::trace::parent(&self.run, self.token)),
             ("idempotency-key", self.run.clone()),
             ("webhook-id", self.run.clone()),
             ("webhook-timestamp", seconds.to_string()),

@@ -66,6 +66,8 @@ pub const CLAIM_MARGIN: Span = Span::from_secs(5);
 pub const RUNNING_SHOWN: usize = 20;
 /// The longest `?wait=` for the end of a run.
 pub const WAIT_MAX: Span = Span::from_secs(60);
+/// How often a request that waits for a run of another node looks for itself.
+pub const WAIT_LOOK: Duration = Duration::from_secs(1);
 /// Streams of events at once; each holds a connection.
 pub const STREAMS_MAX: usize = 256;
 /// Events told in one piece of a stream.

@@ -5,7 +5,7 @@ use crate::query::Query;
 use crate::refusal::Answered;
 use crate::run_read::name;
 use crate::tenant::Tenant;
-use crate::{Shared, find, job_read, run_read};
+use crate::{Shared, cursor, find, job_read, run_read};
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::IntoResponse;
@@ -31,7 +31,7 @@ pub async fn jobs(
             None => (Text::from(text), None),
         }),
         text: query.text("q").map(Text::from),
-        after: query.text("cursor").map(Text::from),
+        after: cursor::jobs(&mut query),
         limit: query.number("limit", LIST_LIMIT_MAX).unwrap_or(LIST_LIMIT) as usize,
     };
     if let Some(words) = query.list("status") {
@@ -161,7 +161,7 @@ pub fn filter(namespace: Namespace, query: &mut Query) -> FindRuns {
         text: query.text("q").map(Text::from),
         since: query.time("since"),
         until: query.time("until"),
-        after: query.text("cursor").map(Text::from),
+        after: cursor::runs(query),
         limit: query.number("limit", LIST_LIMIT_MAX).unwrap_or(LIST_LIMIT) as usize,
     }
 }

@@ -1,6 +1,7 @@
 //! A job's instants: what became of the past ones, and when the next ones are. Oldest first, because
 //! it is a calendar and not a log.
 
+use crate::cursor;
 use crate::limits::{LIST_LIMIT, LIST_LIMIT_MAX};
 use crate::query::Query;
 use crate::refusal::{Answered, Refusal, unexpected};
@@ -33,17 +34,14 @@ pub async fn list(
     let from = query.time("from").unwrap_or_else(|| now.minus(DAY));
     let to = query.time("to").unwrap_or_else(|| now.plus(AHEAD));
     let limit = query.number("limit", LIST_LIMIT_MAX).unwrap_or(LIST_LIMIT) as usize;
-    let cursor = query.text("cursor").map(|text| read_cursor(&text));
-    if cursor == Some(None) {
-        query.faults.add("?cursor", "this is not a cursor that duly gave");
-    }
+    let cursor = cursor::occurrences(&mut query);
     query.finish()?;
     let (row, spec) = find::recurring(&api, namespace, id, "occurrences").await?;
     let Ok(schedule) = Schedule::new(&spec.schedule, &id.to_bytes(), row.versioned) else {
         return Err(unexpected());
     };
     // Strictly after this, up to and with `until`.
-    let after = cursor.flatten().unwrap_or_else(|| from.minus(TICK));
+    let after = cursor.unwrap_or_else(|| from.minus(TICK));
     let until = to.minus(TICK);
     let mut items = past(&api, &row, &schedule, after, until.min(row.mark), limit).await?;
     let mut last = items.last().map(|(at, _)| *at);
@@ -58,13 +56,9 @@ pub async fn list(
         }
     }
     let full = items.len() >= limit;
-    let next_cursor = last.filter(|_| full).map(|at| format!("o{}", at.micros()));
+    let next_cursor = last.filter(|_| full).map(cursor::write_occurrence);
     let items = items.into_iter().map(|(_, item)| item).collect();
     Ok(Json(Occurrences { items, next_cursor }).into_response())
-}
-
-fn read_cursor(text: &str) -> Option<Time> {
-    text.strip_prefix('o')?.parse().ok().map(Time::from_micros)
 }
 
 fn planned(row: &JobRow, schedule: &Schedule, nominal: Time) -> Occurrence {

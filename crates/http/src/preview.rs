@@ -2,7 +2,7 @@
 
 use crate::jobs::json_text;
 use crate::limits::{DST_DATES_AHEAD, PREVIEW_COUNT, PREVIEW_COUNT_MAX};
-use crate::refusal::{Answered, Refusal, unexpected};
+use crate::refusal::{Answered, Refusal};
 use crate::run_read::time;
 use crate::{Shared, spec};
 use axum::Json;
@@ -15,15 +15,26 @@ use wire::job::ScheduleRequest;
 use wire::{DstDate, DstKind, Faults, Instant, Object, Preview, timestamp};
 
 pub async fn preview(State(api): Shared, body: Bytes) -> Answered {
+    let answer = answer(json_text(&body)?, api.node.now()).map_err(Refusal::faults)?;
+    Ok(Json(answer).into_response())
+}
+
+/// The whole answer; nothing but the text and the time decides it.
+pub fn answer(text: &str, now: Time) -> Result<Preview, Faults> {
     let mut faults = Faults::default();
-    let read = read(json_text(&body)?, &mut faults);
-    let Some((count, after, request)) = read else { return Err(Refusal::faults(faults)) };
-    let after = after.unwrap_or_else(|| api.node.now());
+    let Some((count, after, request)) = read(text, &mut faults) else { return Err(faults) };
+    let after = after.unwrap_or(now);
     let spec = spec::schedule(request, after, "/schedule", &mut faults);
     if !faults.is_empty() {
-        return Err(Refusal::faults(faults));
+        return Err(faults);
     }
-    let schedule = Schedule::new(&spec, b"preview", after).map_err(|_| unexpected())?;
+    let schedule = match Schedule::new(&spec, b"preview", after) {
+        Ok(schedule) => schedule,
+        Err(error) => {
+            faults.add(format!("/schedule/{}", error.field), error.message);
+            return Err(faults);
+        }
+    };
     let mut instants = Vec::new();
     let mut from = after;
     while (instants.len() as u64) < count {
@@ -38,7 +49,7 @@ pub async fn preview(State(api): Shared, body: Bytes) -> Answered {
     }
     let zone = spec.timezone.as_deref().unwrap_or("UTC");
     let dates = schedule.dst_dates(after, after.plus(DST_DATES_AHEAD));
-    let preview = Preview {
+    Ok(Preview {
         description: schedule.describe(),
         timezone: timestamp::zone_name(zone).unwrap_or_else(|| zone.to_string()),
         tzdb: calendar::tzdb_version().to_string(),
@@ -52,8 +63,7 @@ pub async fn preview(State(api): Shared, body: Bytes) -> Answered {
                 what: date.what,
             })
             .collect(),
-    };
-    Ok(Json(preview).into_response())
+    })
 }
 
 fn read(text: &str, faults: &mut Faults) -> Option<(u64, Option<Time>, ScheduleRequest)> {

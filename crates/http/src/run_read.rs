@@ -1,6 +1,6 @@
 //! A run as the store has it: its row and its lease while it lives, its history after.
 
-use crate::limits::WAIT_MAX;
+use crate::limits::{WAIT_LOOK, WAIT_MAX};
 use crate::query::Query;
 use crate::refusal::{Answered, Refusal};
 use crate::tenant::Tenant;
@@ -44,12 +44,17 @@ pub async fn show(
         return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, "busy", detail));
     };
     loop {
+        // Where another node decides it, that node says when it ends. Shards move, and what was said
+        // may be lost: so it is looked at now and then as well.
+        api.node.watch(run);
+        let elsewhere = !api.node.view().is_here(run.job.shard());
         let found = read(&api, namespace, run).await?;
         if found.status == "dead" || is_final(found.status) || api.node.events().is_closing() {
             return Ok(Json(found).into_response());
         }
         tokio::select! {
             () = waiting.woken() => {}
+            () = tokio::time::sleep(WAIT_LOOK), if elsewhere => {}
             () = &mut over => return Ok(Json(read(&api, namespace, run).await?).into_response()),
         }
     }

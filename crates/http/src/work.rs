@@ -126,6 +126,7 @@ async fn describe(api: &Api, leases: Vec<Leased>) -> Result<Vec<ClaimedRun>, Ref
             lease_expires_at: time(api.node.now().plus(leased.lease).min(leased.deadline)),
             deadline: time(leased.deadline),
             checkpoint: checkpoint(api, &leased).await?,
+            traceparent: wire::trace::parent(&leased.run.to_string(), leased.token.0),
         });
     }
     Ok(runs)

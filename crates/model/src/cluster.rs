@@ -1,13 +1,32 @@
 //! Rows of ownership: who is alive, and which shard belongs to whom.
 
 use crate::id::{Epoch, NodeId, ShardId};
+use crate::job::Text;
 use crate::time::{Span, Time};
 
 /// One lease row per node; it is also the membership. `expires` is by the store's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeLease {
     pub node: NodeId,
     pub expires: Time,
+    /// Shards may be placed on it.
+    pub owns: bool,
+    /// Where other nodes reach it; none before it said so.
+    pub address: Option<Text>,
+}
+
+impl NodeLease {
+    /// A node of which nothing else is known.
+    pub fn new(node: NodeId, expires: Time) -> NodeLease {
+        NodeLease { node, expires, owns: true, address: None }
+    }
+}
+
+/// What a node says of itself to the others, in its lease row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    pub address: Option<Text>,
+    pub owns: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -140,6 +140,7 @@ pub async fn begin(
     let change = EntryChange { place, expect: None, text };
     let made = matches!(node.change_entries(vec![change]).await?, Changed::Made { .. });
     node.shared.bulk.notify_one();
+    node.tell_changed(crate::Changed::Operations);
     Ok(made)
 }
 

@@ -48,10 +48,7 @@ pub struct EmbeddedClock {
 
 impl EmbeddedClock {
     pub fn start() -> EmbeddedClock {
-        if let Some(file) = std::env::var_os("DULY_TEST_CLOCK").map(PathBuf::from) {
-            read_test_clock(&file);
-            crate::tasks::every("test-clock", TEST_CLOCK_EVERY, move || read_test_clock(&file));
-        }
+        follow_test_clock();
         // The wall clock first: what passes between the two readings makes us late, never early.
         let wall = wall();
         let steered = Steered::new(wall, BootClock.local());
@@ -67,6 +64,14 @@ impl EmbeddedClock {
             tell(told);
         }
         now
+    }
+}
+
+/// Where the store's clock is not ours, too: the clocks of a node may stand anywhere.
+pub fn follow_test_clock() {
+    if let Some(file) = std::env::var_os("DULY_TEST_CLOCK").map(PathBuf::from) {
+        read_test_clock(&file);
+        crate::tasks::every("test-clock", TEST_CLOCK_EVERY, move || read_test_clock(&file));
     }
 }
 

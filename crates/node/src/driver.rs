@@ -4,10 +4,12 @@ use crate::clock::BootClock;
 use crate::crash;
 use crate::handle::Shared;
 use crate::lanes::{Lane, Which, lane_of};
-use crate::limits::{INPUT_SLICE, LOOK_EVERY, TICK_MAX};
+use crate::limits::{CLAIMS_TOLD, INPUT_SLICE, LOOK_EVERY, TICK_MAX};
+use crate::post::{Letter, Post};
 use crate::seen::Seen;
+use crate::view::View;
 use model::id::SHARDS;
-use model::{ShardId, Span, Time};
+use model::{NodeId, RunId, ShardId, Span, Time, Token};
 use shard::command::{Answer, Command, CommandId};
 use shard::{CallId, Counts, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
 use std::collections::BTreeMap;
@@ -36,7 +38,23 @@ pub enum Input {
         id: CallId,
         answer: StoreAnswer,
     },
+    /// Letters of another node, in the order they were sent.
+    Letters {
+        from: NodeId,
+        letters: Vec<Letter>,
+    },
+    /// What was not heard by another node.
+    Bounced {
+        to: NodeId,
+        letters: Vec<Letter>,
+    },
     Count(oneshot::Sender<Vec<(ShardId, Counts)>>),
+    /// Tell every other node.
+    Tell(Letter),
+    /// Somebody waits for this run: if it is decided elsewhere, the end shall be told.
+    Watch(RunId),
+    /// Give all shards away and take none.
+    Leave,
     Stop,
 }
 
@@ -57,6 +75,13 @@ pub struct Driver {
     pub hurried: usize,
     /// When the queues were last counted for the metrics.
     pub looked: Time,
+    /// Who carries letters to other nodes; none where there can be no others.
+    pub post: Option<Arc<dyn Post>>,
+    pub view: watch::Sender<Arc<View>>,
+    /// The view may have changed since it was shown.
+    pub stale: bool,
+    /// Claims that were sent to other nodes: whoever hangs up after the answer was told is told on.
+    pub claims: BTreeMap<CommandId, NodeId>,
 }
 
 impl Driver {
@@ -113,7 +138,7 @@ impl Driver {
             }
             Input::Gone { id, late } => {
                 if self.callers.remove(&id).is_some() || late {
-                    self.host.handle_gone(local, id);
+                    self.gone(id);
                 }
             }
             Input::Store { which, id, answer } => {
@@ -122,7 +147,9 @@ impl Driver {
                     self.shared.events.pages(pages);
                 }
                 if which == Which::Commit {
-                    self.shared.events.answered(id, &answer);
+                    for (node, run) in self.shared.events.answered(id, &answer) {
+                        self.mail(node, Letter::Ended(run));
+                    }
                     self.shared.metrics.answered(id, &answer);
                 }
                 let good = matches!(answer, StoreAnswer::Renew(_) | StoreAnswer::Take(_));
@@ -133,6 +160,7 @@ impl Driver {
                     Which::Own => self.own.answered(),
                     Which::Renew => self.renew.answered(),
                 }
+                self.stale |= which == Which::Own;
                 if good {
                     self.hurry();
                 }
@@ -142,8 +170,90 @@ impl Driver {
                 // Who asked may be gone.
                 let _ = reply.send(counts.collect());
             }
+            Input::Letters { from, letters } => {
+                letters.into_iter().for_each(|letter| self.heard(from, letter));
+            }
+            Input::Bounced { to, letters } => {
+                letters.into_iter().for_each(|letter| self.bounced(to, letter));
+            }
+            Input::Tell(letter) => self.mail_all(&letter),
+            Input::Watch(run) => {
+                let owner = self.host.ownership().owner(run.job.shard());
+                if let Some(owner) = owner.filter(|owner| *owner != self.host.node()) {
+                    self.mail(owner, Letter::Watch(run));
+                }
+            }
+            Input::Leave => {
+                self.host.leave(local);
+                self.stale = true;
+            }
             Input::Stop => {}
         }
+    }
+
+    fn heard(&mut self, from: NodeId, letter: Letter) {
+        match letter {
+            Letter::Core(message) => self.host.handle_message(BootClock.local(), from, message),
+            Letter::Stop(run, token) => self.shared.stops.stop(run, token),
+            Letter::Changed(what) => self.shared.changed(what),
+            Letter::Watch(run) => self.shared.events.watch(run, from),
+            Letter::Ended(run) => self.shared.events.look_again(run),
+        }
+    }
+
+    /// To every other node.
+    fn mail_all(&mut self, letter: &Letter) {
+        let peers: Vec<NodeId> = self.view.borrow().peers().map(|lease| lease.node).collect();
+        peers.into_iter().for_each(|peer| self.mail(peer, letter.clone()));
+    }
+
+    fn bounced(&mut self, to: NodeId, letter: Letter) {
+        let local = BootClock.local();
+        match letter {
+            // Nobody will hear of these leases.
+            Letter::Core(Message::Answer { id, answer: Answer::Claimed(_), .. }) => {
+                self.host.handle_message(local, to, Message::Gone { id });
+            }
+            Letter::Core(message) => self.host.handle_bounce(local, &message),
+            _ => {}
+        }
+    }
+
+    /// To another node, if it has said where it is. What cannot be sent was not heard.
+    fn mail(&mut self, to: NodeId, letter: Letter) {
+        if let Letter::Core(Message::Forward { id, command: Command::Claim(_), .. }) = &letter {
+            self.claims.insert(*id, to);
+            if self.claims.len() > CLAIMS_TOLD {
+                self.claims.pop_first();
+            }
+        }
+        let lease = self.host.ownership().view().and_then(|view| {
+            view.nodes.iter().find(|lease| lease.node == to && lease.expires > view.now)
+        });
+        let address = lease.and_then(|lease| lease.address.clone());
+        let back = match (&self.post, address) {
+            (Some(post), Some(address)) => post.send(to, &address, letter),
+            _ => Some(letter),
+        };
+        if let Some(letter) = back {
+            self.bounced(to, letter);
+        }
+    }
+
+    /// An attempt of another node's executor ends there.
+    fn stop(&mut self, run: RunId, token: Token) {
+        self.shared.stops.stop(run, token);
+        self.mail_all(&Letter::Stop(run, token));
+    }
+
+    fn show(&mut self) {
+        let view = View::of(&self.host, BootClock.local());
+        if let Some(post) = &self.post {
+            let alive: Vec<NodeId> = view.alive().map(|lease| lease.node).collect();
+            post.keep(&alive);
+        }
+        self.view.send_replace(Arc::new(view));
+        self.stale = false;
     }
 
     /// The core takes a few shards per renewal and renews once a second. While a process that is
@@ -162,22 +272,17 @@ impl Driver {
         while let Some(output) = self.host.poll_output() {
             match output {
                 HostOutput::Call(id, call) => self.send(id, call),
-                // There is one node; a message to a former life is not heard.
-                HostOutput::Send(_, message) => {
-                    self.host.handle_bounce(BootClock.local(), &message);
-                }
+                HostOutput::Send(to, message) => self.mail(to, Letter::Core(message)),
                 HostOutput::Shard(_, Output::Reply(id, answer)) => {
                     crash::point("reply-before");
                     self.note_starts(&answer);
                     if let Some(reply) = self.callers.remove(&id)
                         && reply.send(answer).is_err()
                     {
-                        self.host.handle_gone(BootClock.local(), id);
+                        self.gone(id);
                     }
                 }
-                HostOutput::Shard(_, Output::Stop(run, token)) => {
-                    self.shared.stops.stop(run, token);
-                }
+                HostOutput::Shard(_, Output::Stop(run, token)) => self.stop(run, token),
                 HostOutput::Shard(shard, Output::Event(event)) => {
                     self.shared.metrics.event(&event);
                     tell(shard, event);
@@ -189,9 +294,26 @@ impl Driver {
             self.shared.ahead.store(now.since(local).micros(), Ordering::Relaxed);
         }
         let live = self.host.shards().filter(|shard| shard.is_live()).count();
-        let all = live == usize::from(SHARDS);
+        let here = self.host.shards().count();
         self.shared.metrics.shards_live.store(live as u64, Ordering::Relaxed);
+        let shown = self.view.borrow().clone();
+        if self.stale || (live, here) != (shown.live, shown.here.len()) {
+            self.show();
+        }
+        let all = match self.exclusive {
+            true => live == usize::from(SHARDS),
+            false => self.view.borrow().is_whole(),
+        };
         self.live.send_if_modified(|was| std::mem::replace(was, all) != all);
+    }
+
+    /// A caller hung up. Its claim may be another node's, also when its answer was told already.
+    fn gone(&mut self, id: CommandId) {
+        let owner = self.claims.remove(&id);
+        self.host.handle_gone(BootClock.local(), id);
+        if let Some(owner) = owner {
+            self.mail(owner, Letter::Core(Message::Gone { id }));
+        }
     }
 
     /// How late the first attempts are that leave with this answer.
@@ -233,7 +355,7 @@ fn tell(shard: ShardId, event: Event) {
             return;
         }
         Event::Gave => {
-            tracing::warn!(shard = shard.0, "given to another node");
+            tracing::debug!(shard = shard.0, "given to another node");
             return;
         }
         _ => return,

@@ -10,12 +10,12 @@ mod what;
 
 pub use what::{Ended, Happened, What};
 
-use crate::limits::{EVENTS_KEPT, WAITS_MAX};
+use crate::limits::{EVENTS_KEPT, WAITS_MAX, WATCHES_MAX};
 use crate::random;
-use model::{RunId, Time};
+use model::{NodeId, RunId, Time};
 use rows::Known;
 use shard::{CallId, CommitEnd, StoreAnswer};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
@@ -51,6 +51,8 @@ struct Ring {
 struct Waits {
     runs: BTreeMap<RunId, Vec<Arc<Notify>>>,
     count: usize,
+    /// Runs that callers of other nodes wait for.
+    watched: BTreeSet<(RunId, NodeId)>,
 }
 
 impl Default for Events {
@@ -86,9 +88,11 @@ impl Events {
 
     /// The store has answered a commit: what is durable is told. Where nobody knows whether it was
     /// applied, listeners find a gap and those who wait look again.
-    pub(crate) fn answered(&self, id: CallId, answer: &StoreAnswer) {
+    ///
+    /// The answer is whom else to tell of which run.
+    pub(crate) fn answered(&self, id: CallId, answer: &StoreAnswer) -> Vec<(NodeId, RunId)> {
         let mut ring = self.ring();
-        let Some(commits) = ring.pending.remove(&id) else { return };
+        let Some(commits) = ring.pending.remove(&id) else { return Vec::new() };
         let mut ended = Vec::new();
         let mut unknown = false;
         match answer {
@@ -111,13 +115,39 @@ impl Events {
         let last = ring.last;
         drop(ring);
         self.last.send_if_modified(|was| std::mem::replace(was, last) != last);
+        let mut waits = self.waits();
         if unknown {
-            self.waits().runs.values().flatten().for_each(|waiter| waiter.notify_one());
-        } else if !ended.is_empty() {
-            let waits = self.waits();
-            let woken = ended.iter().filter_map(|run| waits.runs.get(run));
-            woken.flatten().for_each(|waiter| waiter.notify_one());
+            waits.runs.values().flatten().for_each(|waiter| waiter.notify_one());
+            let all = std::mem::take(&mut waits.watched);
+            return all.into_iter().map(|(run, node)| (node, run)).collect();
         }
+        let woken = ended.iter().filter_map(|run| waits.runs.get(run));
+        woken.flatten().for_each(|waiter| waiter.notify_one());
+        let mut theirs = Vec::new();
+        for run in ended.iter().filter(|_| !waits.watched.is_empty()) {
+            let first = (*run, NodeId { node: 0, boot: 0 });
+            let of_run = waits.watched.range(first..).take_while(|(one, _)| one == run);
+            theirs.extend(of_run.map(|(run, node)| (*node, *run)));
+        }
+        for (node, run) in &theirs {
+            waits.watched.remove(&(*run, *node));
+        }
+        theirs
+    }
+
+    /// Another node wants to hear of the end of a run. Who asks too much hears nothing and looks for
+    /// itself, as it does now and then anyway.
+    pub(crate) fn watch(&self, run: RunId, node: NodeId) {
+        let mut waits = self.waits();
+        if waits.watched.len() >= WATCHES_MAX {
+            waits.watched.clear();
+        }
+        waits.watched.insert((run, node));
+    }
+
+    pub(crate) fn look_again(&self, run: RunId) {
+        let waits = self.waits();
+        waits.runs.get(&run).into_iter().flatten().for_each(|waiter| waiter.notify_one());
     }
 
     /// Something that no shard's commit says.

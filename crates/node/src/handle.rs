@@ -5,7 +5,10 @@ use crate::driver::Input;
 use crate::events::Events;
 use crate::limits::{ATTEMPTS_SHOWN, CALL_WAIT};
 use crate::metrics::Metrics;
+use crate::post::{Changed as Told, Letter};
 use crate::stops::{Stopped, Stops};
+use crate::view::View;
+use model::cluster::About;
 use model::read::{Page, Read};
 use model::row::HistoryRow;
 use model::{JobId, Namespace, NodeId, RunId, ShardId, Span, Spec, Text, Time, Token};
@@ -17,7 +20,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::catalog::{Changed, Entry, EntryChange, List, Place};
 use store::search::{FindJobs, FindRuns, Found, JobFound, QueueCounts, RunFound};
-use store::{About, Backend, StoreError};
+use store::{Backend, StoreAbout, StoreError};
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
 /// What driver and callers share.
@@ -34,10 +37,22 @@ pub struct Shared {
     pub events: Arc<Events>,
     /// Somebody asked for a bulk operation.
     pub bulk: Notify,
+    /// Another node changed API keys.
+    pub keys: Notify,
+    /// Another node used a queue for the first time.
+    pub used: Notify,
     queues: Mutex<BTreeSet<(Namespace, Text)>>,
 }
 
 impl Shared {
+    pub fn changed(&self, what: Told) {
+        match what {
+            Told::Keys => self.keys.notify_one(),
+            Told::Operations => self.bulk.notify_one(),
+            Told::Queues => self.used.notify_one(),
+        }
+    }
+
     /// Queues that are known to have been used.
     pub fn queues(&self) -> MutexGuard<'_, BTreeSet<(Namespace, Text)>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
@@ -54,6 +69,8 @@ pub struct NodeHandle {
     pub(crate) settles: Arc<Semaphore>,
     pub(crate) reads: Arc<Semaphore>,
     pub(crate) live: watch::Receiver<bool>,
+    pub(crate) view: watch::Receiver<Arc<View>>,
+    pub(crate) about: Arc<Mutex<About>>,
 }
 
 /// Why rows could not be read: only that matters to who asked.
@@ -80,6 +97,70 @@ impl NodeHandle {
         let mut live = self.live.clone();
         // An error means that the driver has ended, and with it the process.
         let _ = live.wait_for(|live| *live).await;
+    }
+
+    /// The cluster as this node sees it.
+    pub fn view(&self) -> Arc<View> {
+        self.view.borrow().clone()
+    }
+
+    /// To be told when it changes.
+    pub fn views(&self) -> watch::Receiver<Arc<View>> {
+        self.view.clone()
+    }
+
+    /// Letters of another node, in the order it sent them. False: none of them was heard.
+    pub fn letters(&self, from: NodeId, letters: Vec<Letter>) -> bool {
+        self.input.try_send(Input::Letters { from, letters }).is_ok()
+    }
+
+    /// These were not heard by the node they were for.
+    pub fn bounced(&self, to: NodeId, letters: Vec<Letter>) {
+        // If there is no room their callers hear that nobody knows.
+        let _ = self.input.try_send(Input::Bounced { to, letters });
+    }
+
+    /// Tells the others that what they remember of the catalog has changed. They look now and then
+    /// all the same.
+    pub fn tell_changed(&self, what: Told) {
+        let _ = self.input.try_send(Input::Tell(Letter::Changed(what)));
+    }
+
+    /// Resolves when another node said that keys have changed.
+    pub async fn keys_changed(&self) {
+        self.shared.keys.notified().await;
+    }
+
+    /// Resolves when another node said that a queue was used for the first time.
+    pub async fn queues_changed(&self) {
+        self.shared.used.notified().await;
+    }
+
+    /// Whoever decides this run shall say when it ends.
+    pub fn watch(&self, run: RunId) {
+        if !self.view.borrow().is_here(run.job.shard()) {
+            let _ = self.input.try_send(Input::Watch(run));
+        }
+    }
+
+    /// Does what only one node of the cluster does fall to this one? `what` names it.
+    pub fn is_mine(&self, what: &str) -> bool {
+        let shard = model::hash::hash(0, what.as_bytes()) % u64::from(model::id::SHARDS);
+        self.view.borrow().is_here(ShardId(shard as u16))
+    }
+
+    /// Gives all shards to other nodes and takes none any more, for the life of the process. What is
+    /// asked here goes on being answered. `Err` if the store did not hear of it.
+    pub async fn leave(&self) -> Result<(), Reading> {
+        let about = {
+            let mut about = self.about.lock().unwrap_or_else(PoisonError::into_inner);
+            about.owns = false;
+            about.clone()
+        };
+        let node = self.node;
+        let told = self.blocking(move |store| store.introduce(node, &about)).await;
+        let _ = self.input.try_send(Input::Leave);
+        told
     }
 
     pub async fn call(&self, shard: ShardId, command: Command) -> Answer {
@@ -171,7 +252,7 @@ impl NodeHandle {
     }
 
     /// What the store is and what it promises.
-    pub async fn about_store(&self) -> Result<About, Reading> {
+    pub async fn about_store(&self) -> Result<StoreAbout, Reading> {
         self.blocking(|store| Ok(store.about())).await
     }
 

@@ -15,7 +15,10 @@
 //!
 //! `names` and `namespaces` keep their entries in the store's catalog; `retention` ends history.
 //!
-//! What it does not do: forward to other nodes (there is one), write outside the store.
+//! - Messages to other nodes are handed to whoever carries them (`post`); what could not be carried
+//!   comes back as not heard. `view` is the cluster as this node sees it.
+//!
+//! What it does not do: speak HTTP (`peers` carries the letters), write outside the store.
 
 pub mod bulk;
 mod calls;
@@ -29,6 +32,7 @@ pub mod limits;
 pub mod metrics;
 pub mod names;
 pub mod namespaces;
+mod post;
 pub mod queues;
 pub mod random;
 mod retention;
@@ -37,10 +41,13 @@ mod start;
 mod steer;
 mod stops;
 pub mod tasks;
+mod view;
 
 pub use handle::{NodeHandle, Reading};
+pub use post::{Changed, Letter, Post};
 pub use retention::Retention;
 pub use seen::SeenQueue;
 pub use start::{Node, Options};
 pub use stops::Stopped;
 pub use tasks::Tasks;
+pub use view::View;

@@ -9,7 +9,12 @@ pub const CALLS_MAX: usize = 16_384;
 /// submissions, only slowed.
 pub const SETTLES_MAX: usize = 4_096;
 /// Messages to the driver: each call may send itself and that it is gone; the lanes send answers.
-pub const INPUT_MAX: usize = 2 * (CALLS_MAX + SETTLES_MAX) + 64;
+pub const INPUT_MAX: usize = 2 * (CALLS_MAX + SETTLES_MAX) + LETTERS_MAX + 64;
+/// Batches of letters from or back from other nodes that wait for the driver; each connection of
+/// each node has one at a time.
+pub const LETTERS_MAX: usize = 1_024;
+/// Claims sent to other nodes that are remembered, should their callers hang up after the answer.
+pub const CLAIMS_TOLD: usize = 16_384;
 /// Messages handled before the driver looks at its clock again.
 pub const INPUT_SLICE: usize = 256;
 /// Reads of rows for the API under way at once; each is a blocking thread.
@@ -40,6 +45,8 @@ pub const EVENTS_KEPT: usize = 65_536;
 pub const JOBS_KNOWN_MAX: usize = 200_000;
 /// Requests that wait for the end of a run.
 pub const WAITS_MAX: usize = 4_096;
+/// Runs whose end other nodes want to hear of.
+pub const WATCHES_MAX: usize = 16_384;
 /// Queues that metrics name; a label per queue of a large installation would drown whoever scrapes.
 pub const QUEUES_SHOWN: usize = 100;
 /// How often the queues are counted for the metrics.
@@ -54,6 +61,8 @@ pub const PRUNE_SLICE: usize = 500;
 pub const PRUNE_PAUSE: Duration = Duration::from_millis(50);
 /// From the end of a pass to the beginning of the next, at most.
 pub const PRUNE_AGAIN: Duration = Duration::from_secs(600);
+/// How often a node looks whether removing has become its duty.
+pub const PRUNE_LOOK: Duration = Duration::from_secs(2);
 /// Queues that are known to have been used.
 pub const QUEUES_KNOWN: usize = 100_000;
 /// Dead runs that are counted before a bulk operation begins.

@@ -2,7 +2,7 @@
 //! found once stays (queues are never removed), so it is remembered.
 
 use crate::limits::QUEUES_KNOWN;
-use crate::{NodeHandle, Reading};
+use crate::{Changed, NodeHandle, Reading};
 use model::{Namespace, Text};
 use store::catalog::{EntryChange, Kind, Place};
 
@@ -17,6 +17,7 @@ pub async fn used(node: &NodeHandle, namespace: Namespace, queue: &Text) -> Resu
         let change = EntryChange { place, expect: None, text: Some(Text::from("{}")) };
         // Somebody else may have been quicker: then it is there.
         node.change_entries(vec![change]).await?;
+        node.tell_changed(Changed::Queues);
     }
     let mut queues = node.shared.queues();
     if queues.len() < QUEUES_KNOWN {

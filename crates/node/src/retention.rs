@@ -2,7 +2,7 @@
 //! hot path not to notice, with a pause after each. A pass begins at the oldest row and ends at the
 //! first that is young enough.
 
-use crate::limits::{PRUNE_AGAIN, PRUNE_PAUSE, PRUNE_SLICE};
+use crate::limits::{PRUNE_AGAIN, PRUNE_LOOK, PRUNE_PAUSE, PRUNE_SLICE};
 use crate::{NodeHandle, tasks};
 use model::Span;
 use std::sync::atomic::Ordering;
@@ -39,6 +39,10 @@ impl NodeHandle {
         let tenth = Duration::from_micros(retention.history.micros().unsigned_abs() / 10);
         let again = tenth.clamp(PRUNE_PAUSE, PRUNE_AGAIN);
         tasks::every_now_and_then("retention", move || {
+            // One node of a cluster does it for all.
+            if !node.is_mine("retention") {
+                return again.min(PRUNE_LOOK);
+            }
             let now = node.now();
             let too_much = retention
                 .bytes

@@ -10,24 +10,37 @@ use crate::driver::{Driver, Input};
 use crate::handle::{NodeHandle, Shared};
 use crate::lanes::{Lane, Which};
 use crate::limits::{CALLS_MAX, INPUT_MAX, READS_MAX, SETTLES_MAX};
+use crate::post::Post;
 use crate::seen::{Seen, SeenQueue};
+use crate::view::View;
 use crate::{crash, random, tasks};
-use model::cluster::Renew;
+use model::cluster::{About, Renew};
 use model::{NodeId, Span, Time};
 use shard::limits::NODE_TTL;
 use shard::{Bug, Host, Planted};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use store::{Backend, Store, StoreError};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     pub node: u32,
     /// The store is locked by this process: nobody else is alive.
     pub exclusive: bool,
+    /// What this node tells the others of itself.
+    pub about: About,
+    /// Who carries letters to them.
+    pub post: Option<Arc<dyn Post>>,
+}
+
+impl Options {
+    /// A node that has its store for itself.
+    pub fn alone() -> Options {
+        Options { node: 1, exclusive: true, about: About { address: None, owns: true }, post: None }
+    }
 }
 
 #[derive(Debug)]
@@ -47,9 +60,11 @@ impl Node {
             end_former(&*store, id)?;
             crash::point("former-ended");
         }
+        store.introduce(id, &options.about)?;
         let (input, inputs) = sync_channel(INPUT_MAX);
         let (seen, told) = Seen::new();
         let (live, is_live) = watch::channel(false);
+        let (view, views) = watch::channel(Arc::new(View::empty(id)));
         let shared = Arc::new(Shared::default());
         shared.last.store(random::bits() >> 8, Ordering::Relaxed);
         let lane = |which| Lane::start(which, store.clone(), input.clone(), shared.clone());
@@ -71,6 +86,10 @@ impl Node {
             exclusive: options.exclusive,
             hurried: 0,
             looked: Time::MIN,
+            post: options.post,
+            view,
+            stale: true,
+            claims: BTreeMap::new(),
         };
         tasks::thread("driver", move || driver.run());
         let handle = NodeHandle {
@@ -82,6 +101,8 @@ impl Node {
             settles: Arc::new(Semaphore::new(SETTLES_MAX)),
             reads: Arc::new(Semaphore::new(READS_MAX)),
             live: is_live,
+            view: views,
+            about: Arc::new(Mutex::new(options.about)),
         };
         Ok((Node { handle, input }, told))
     }

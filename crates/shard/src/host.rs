@@ -113,6 +113,10 @@ pub struct Host {
     follows_steps: bool,
     /// Guests whose claims were answered, oldest first: their callers may hang up before they hear.
     parting: VecDeque<(NodeId, CommandId, CommandId)>,
+    /// Nodes that were seen alive and not yet found dead.
+    met: BTreeSet<NodeId>,
+    /// When it last looked where shards are (local time).
+    looked: Time,
 }
 
 /// A call under way.
@@ -124,6 +128,8 @@ enum Under {
     /// Sent while another ownership call was under way. It keeps the lease; the cluster it shows may
     /// be older than what that other call changed, so it is not looked at.
     RenewBeside,
+    /// A renewal to see where shards are now.
+    Look,
     Take(Vec<Take>),
     Give(Vec<Give>),
 }
@@ -155,6 +161,8 @@ impl Host {
             heard_order: VecDeque::new(),
             follows_steps: false,
             parting: VecDeque::new(),
+            met: BTreeSet::new(),
+            looked: Time::MIN,
         }
     }
 
@@ -189,9 +197,16 @@ impl Host {
         self.clock.at_least(local)
     }
 
-    /// Takes nothing more, and gives away what it is asked for (a rolling restart).
-    pub fn leave(&mut self) {
+    /// The store's time, at least and at most.
+    pub fn clock_bounds(&self, local: Time) -> Option<(Time, Time)> {
+        Some((self.clock.at_least(local)?, self.clock.at_most(local)?))
+    }
+
+    /// Takes nothing more, and gives its shards to those who should have them without it (a rolling
+    /// restart, a drain). Without others it keeps them.
+    pub fn leave(&mut self, local: Time) {
         self.ownership.leave();
+        self.pump(local);
     }
 
     /// A caller of this node wants something of a shard. `wait` is how long it will wait.

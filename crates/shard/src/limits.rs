@@ -94,6 +94,8 @@ pub const MOVES_AT_ONCE: usize = 32;
 pub const ASK_AGAIN: Span = Span::from_secs(2);
 /// Between two tries to find the owner of a shard.
 pub const ROUTE_AGAIN: Span = Span::from_millis(50);
+/// Between two looks at where shards are, when one was not where it was thought to be.
+pub const LOOK_AGAIN: Span = Span::from_millis(100);
 /// Forwarded commands that a node remembers, to do a repeated one once.
 pub const HEARD_MAX: usize = 65_536;
 /// Answered claims of other nodes' callers that a node remembers, should they hang up.

@@ -77,6 +77,11 @@ impl Loader {
         self.stage == Stage::Live
     }
 
+    /// Found dead after loading began.
+    pub fn forget_alive(&mut self, node: NodeId) {
+        self.alive.retain(|alive| *alive != node);
+    }
+
     pub fn kept_before(&self) -> Time {
         self.kept_before
     }

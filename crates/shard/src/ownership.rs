@@ -83,7 +83,7 @@ impl Ownership {
 
     /// May this node call others dead? What held up its own renewals may have held up theirs, so
     /// they get the time of a renewal first.
-    fn judges(&self, local: Time) -> bool {
+    pub fn judges(&self, local: Time) -> bool {
         let waits = |at: Time| local >= at && local.since(at) < NODE_RENEW;
         let calm = !self.slow_at.is_some_and(waits);
         self.renewals >= RENEWALS_BEFORE_JUDGING && calm && !self.leaving
@@ -108,9 +108,34 @@ impl Ownership {
         self.view.as_ref().map(alive).unwrap_or_default()
     }
 
+    /// Who should have this shard when this node is gone.
+    pub fn heir(&self, shard: ShardId) -> Option<NodeId> {
+        let mut nodes = self.view.as_ref().map(placed).unwrap_or_default();
+        nodes.retain(|node| *node != self.node);
+        place(shard, &nodes)
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    /// This node gave the shard away: it knows the new owner before the next renewal shows it.
+    pub fn gave(&mut self, shard: ShardId, to: NodeId) {
+        let rows = self.view.iter_mut().flat_map(|view| view.shards.iter_mut());
+        rows.filter(|row| row.shard == shard).for_each(|row| row.owner = Some(to));
+    }
+
     /// Should `node` have this shard, as far as we can see?
     pub fn belongs_to(&self, shard: ShardId, node: NodeId) -> bool {
-        place(shard, &self.alive()) == Some(node)
+        let nodes = self.view.as_ref().map(placed).unwrap_or_default();
+        place(shard, &nodes) == Some(node)
+    }
+
+    /// Where shards are now, and nothing more: what a renewal finds is found by the next one.
+    pub fn handle_look(&mut self, view: Cluster) {
+        if self.view.as_ref().is_some_and(|before| before.incarnation == view.incarnation) {
+            self.view = Some(view);
+        }
     }
 
     /// The lease is renewed, which took so long, and this is the cluster. `held` are the shards in
@@ -133,7 +158,7 @@ impl Ownership {
         {
             found.lost_tail = true;
         }
-        let alive = alive(&view);
+        let (alive, placed) = (alive(&view), placed(&view));
         let judge = self.judges(local);
         for row in &view.shards {
             if let Some(epoch) = held.get(&row.shard) {
@@ -145,7 +170,7 @@ impl Ownership {
                 continue;
             }
             let mine = row.owner == Some(self.node);
-            let wanted = place(row.shard, &alive) == Some(self.node);
+            let wanted = place(row.shard, &placed) == Some(self.node);
             let free = match row.owner {
                 None => true,
                 Some(owner) => !alive.contains(&owner),
@@ -173,6 +198,12 @@ impl Ownership {
         self.view = Some(view);
         found
     }
+}
+
+/// Those among them that shards may be placed on.
+fn placed(view: &Cluster) -> Vec<NodeId> {
+    let holds = view.nodes.iter().filter(|lease| lease.expires > view.now && lease.owns);
+    holds.map(|lease| lease.node).collect()
 }
 
 /// Nodes whose lease holds by the store's clock.

@@ -5,9 +5,9 @@ use crate::cols::Cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
 use crate::schema::VERSION;
-use model::Time;
-use model::cluster::{Cluster, Give, NodeLease, Renew, ShardRow, Take, Taken};
+use model::cluster::{About, Cluster, Give, NodeLease, Renew, ShardRow, Take, Taken};
 use model::id::{Epoch, NodeId, ShardId};
+use model::{Text, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::types::Type;
 
@@ -21,8 +21,40 @@ pub(crate) fn set_incarnation(conn: &mut Conn, incarnation: u64) -> Res<()> {
     conn.query(sql, &[(&(incarnation as i64), Type::INT8)]).map(drop)
 }
 
-/// In a transaction.
-pub(crate) fn renew(conn: &mut Conn, renew: Renew) -> Res<Cluster> {
+/// What nodes say of themselves came later than their rows: a step that older nodes do not notice.
+pub(crate) fn expand(conn: &mut Conn) -> Res<()> {
+    const HAS: &str = "SELECT 1 FROM pg_catalog.pg_attribute
+        WHERE attrelid = 'duly.nodes'::regclass AND attname = 'address'";
+    if conn.query(HAS, &[])?.is_empty() {
+        conn.run(
+            "ALTER TABLE duly.nodes ADD COLUMN address text, ADD COLUMN owns boolean;
+             COMMENT ON COLUMN duly.nodes.address IS 'where other nodes reach it; NULL = it did not say';
+             COMMENT ON COLUMN duly.nodes.owns IS 'false = no shard is placed on it (its role, or it is drained)';",
+        )?;
+    }
+    Ok(())
+}
+
+pub(crate) fn introduce(conn: &mut Conn, node: NodeId, about: &About) -> Res<()> {
+    // Not alive before its first renewal.
+    const SQL: &str = "INSERT INTO duly.nodes (node, boot, expires, address, owns)
+        VALUES ($1, $2, 0, $3, $4)
+        ON CONFLICT (node, boot) DO UPDATE SET address = excluded.address, owns = excluded.owns";
+    let params: [Param<'_>; 4] = [
+        (&i64::from(node.node), Type::INT8),
+        (&(node.boot as i64), Type::INT8),
+        (&about.address.as_deref(), Type::TEXT),
+        (&about.owns, Type::BOOL),
+    ];
+    conn.query(SQL, &params).map(drop)
+}
+
+/// In a transaction. `about` is said again where the row was removed meanwhile.
+pub(crate) fn renew(
+    conn: &mut Conn,
+    renew: Renew,
+    about: Option<&(NodeId, About)>,
+) -> Res<Cluster> {
     let params: [Param<'_>; 4] = [
         (&i64::from(renew.node.node), Type::INT8),
         (&(renew.node.boot as i64), Type::INT8),
@@ -31,13 +63,23 @@ pub(crate) fn renew(conn: &mut Conn, renew: Renew) -> Res<Cluster> {
     ];
     let rows = conn.query("SELECT duly.renew($1, $2, $3, $4)", &params)?;
     let now = rows.first().map_or(Ok(Time::MIN), |row| Cols::from(row, "nodes", 0).time())?;
-    let rows = conn.query("SELECT node, boot, expires FROM duly.nodes", &[])?;
+    let rows = conn.query("SELECT node, boot, expires, address, owns FROM duly.nodes", &[])?;
     let nodes = rows.iter().map(|row| {
         let mut cols = Cols::from(row, "nodes", 0);
         let node = NodeId { node: cols.num()?, boot: cols.bits()? };
-        Ok(NodeLease { node, expires: cols.time()? })
+        let expires = cols.time()?;
+        let address = row.try_get::<_, Option<&str>>(3).ok().flatten().map(Text::from);
+        let owns = row.try_get::<_, Option<bool>>(4).ok().flatten().unwrap_or(true);
+        Ok(NodeLease { node, expires, owns, address })
     });
-    let nodes = nodes.collect::<Res<_>>()?;
+    let mut nodes = nodes.collect::<Res<Vec<NodeLease>>>()?;
+    if let Some((_, about)) = about.filter(|(node, _)| *node == renew.node)
+        && let Some(own) = nodes.iter_mut().find(|lease| lease.node == renew.node)
+        && (&own.address, own.owns) != (&about.address, about.owns)
+    {
+        introduce(conn, renew.node, about)?;
+        (own.address, own.owns) = (about.address.clone(), about.owns);
+    }
     let rows = conn.query(
         "SELECT s.shard, s.epoch, s.owner_node, s.owner_boot, s.incarnation,
            (SELECT max(c.seq) FROM duly.commits AS c WHERE c.shard = s.shard)
@@ -72,6 +114,14 @@ fn read(row: &tokio_postgres::Row) -> Res<Held> {
         _ => None,
     };
     Ok(Held { shard, owner, epoch, incarnation: cols.bits()? })
+}
+
+/// Which shard is whose, and in which epoch.
+pub(crate) fn owners(conn: &mut Conn) -> Res<Vec<(ShardId, Option<NodeId>, Epoch)>> {
+    const SQL: &str = "SELECT shard, epoch, owner_node, owner_boot, incarnation
+        FROM duly.shards ORDER BY shard";
+    let rows = conn.query(SQL, &[])?;
+    rows.iter().map(|row| read(row).map(|held| (held.shard, held.owner, held.epoch))).collect()
 }
 
 /// The rows of these shards, held until the transaction ends: commits of them wait.

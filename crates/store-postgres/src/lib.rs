@@ -27,6 +27,7 @@ mod commit;
 mod conn;
 mod counts;
 mod days;
+mod dump;
 mod durability;
 mod error;
 mod functions;
@@ -54,11 +55,11 @@ use address::Address;
 use conn::{Conn, LOOK, WRITE};
 use error::{Fault, Res};
 use limits::{DROPPED_TRIES, MIGRATE_WAIT, READERS, RENEWERS, SEARCHERS, WRITERS};
-use model::cluster::{Cluster, Give, Renew, Take, Taken};
+use model::cluster::{About, Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
 use model::row::{Commit, HistoryRow};
-use model::{JobId, Namespace, RunId, Span, Spec};
+use model::{Epoch, JobId, Namespace, NodeId, RunId, Span, Spec};
 use origin::Origin;
 use pool::Pool;
 use search::People;
@@ -68,7 +69,7 @@ use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
 };
-use store::{About, Committed, Store, StoreError};
+use store::{Committed, Store, StoreAbout, StoreError};
 use tokio_postgres::types::Type;
 
 pub struct PostgresStore {
@@ -85,6 +86,8 @@ pub struct PostgresStore {
     by_day: AtomicBool,
     /// The words for the last fault, for whoever writes the log.
     fault: Mutex<Option<String>>,
+    /// What our node says of itself in its lease row.
+    about: Mutex<Option<(NodeId, About)>>,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -117,6 +120,7 @@ impl PostgresStore {
             origin: origin.clone(),
             by_day: AtomicBool::new(by_day),
             fault: Mutex::new(None),
+            about: Mutex::new(None),
         })
     }
 
@@ -128,6 +132,16 @@ impl PostgresStore {
     /// What the last failed call failed of, in words.
     pub fn last_fault(&self) -> Option<String> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Everything, for a checker. Reads all of it into memory: not for a store in use.
+    pub fn dump(&self) -> Result<store::memory::Dump, StoreError> {
+        self.searching(dump::read)
+    }
+
+    /// Which shard is whose, and in which epoch.
+    pub fn owners(&self) -> Result<Vec<(ShardId, Option<NodeId>, Epoch)>, StoreError> {
+        self.judge(self.searchers.with(cluster::owners))
     }
 
     pub fn incarnation(&self) -> Result<u64, StoreError> {
@@ -229,9 +243,15 @@ impl Store for PostgresStore {
     }
 
     fn renew(&self, renew: Renew) -> Result<Cluster, StoreError> {
-        self.judge(
-            self.renewers.with(|conn| conn.transaction(WRITE, |conn| cluster::renew(conn, renew))),
-        )
+        let about = self.about.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.judge(self.renewers.with(|conn| {
+            conn.transaction(WRITE, |conn| cluster::renew(conn, renew, about.as_ref()))
+        }))
+    }
+
+    fn introduce(&self, node: NodeId, about: &About) -> Result<(), StoreError> {
+        *self.about.lock().unwrap_or_else(PoisonError::into_inner) = Some((node, about.clone()));
+        self.writing(|conn| cluster::introduce(conn, node, about))
     }
 
     fn take(&self, takes: &[Take]) -> Result<Vec<Option<Taken>>, StoreError> {
@@ -316,13 +336,13 @@ impl Search for PostgresStore {
         self.searching(prune::used_bytes)
     }
 
-    fn about(&self) -> About {
+    fn about(&self) -> StoreAbout {
         let found = self.judge(self.searchers.with(durability::look));
         let answers = found.is_ok();
         if let Ok(durability) = found {
             *self.durability.lock().unwrap_or_else(PoisonError::into_inner) = durability;
         }
         let last = self.durability();
-        About { kind: "postgres", durability: last.to_string(), answers, facts: last.facts() }
+        StoreAbout { kind: "postgres", durability: last.to_string(), answers, facts: last.facts() }
     }
 }

@@ -71,6 +71,7 @@ fn step(conn: &mut Conn) -> Res<()> {
     }
     // Who comes second waits here until the first is done.
     let rows = conn.query("SELECT one, version FROM duly.meta FOR UPDATE", &[])?;
+    crate::cluster::expand(conn)?;
     match rows.first().map(|row| Cols::from(row, "meta", 1).int()).transpose()? {
         Some(1) => expand(conn),
         _ => Ok(()),
@@ -86,7 +87,7 @@ fn make(conn: &mut Conn) -> Res<()> {
          INSERT INTO duly.shards SELECT n, NULL, NULL, 0, 1 FROM generate_series(0, {SHARDS} - 1) n;
          INSERT INTO duly.commits SELECT n, 0, 0, 0, 0, 0 FROM generate_series(0, {SHARDS} - 1) n;"
     ))?;
-    Ok(())
+    crate::cluster::expand(conn)
 }
 
 /// From version 1 to 2, of which version 1 notices nothing.

@@ -33,7 +33,7 @@ pub(crate) fn renew(conn: &Connection, renew: Renew, now: Time) -> Res<Cluster> 
     let nodes = list(conn, "SELECT node, boot, expires FROM nodes", &[], |row| {
         let mut cols = Cols::new(row, "nodes");
         let node = NodeId { node: cols.num()?, boot: cols.bits()? };
-        Ok(NodeLease { node, expires: cols.time()? })
+        Ok(NodeLease::new(node, cols.time()?))
     })?;
     let shards = list(conn, SHARDS, &[], |row| read_shard(row).map(|shard| shard.row))?;
     Ok(Cluster { now, incarnation: incarnation(conn)?, nodes, shards })

@@ -40,7 +40,7 @@ pub(crate) fn read(conn: &Connection, now: Time) -> Res<Dump> {
     let nodes = list(conn, "SELECT node, boot, expires FROM nodes", &[], |row| {
         let mut cols = Cols::new(row, "nodes");
         let node = NodeId { node: cols.num()?, boot: cols.bits()? };
-        Ok(NodeLease { node, expires: cols.time()? })
+        Ok(NodeLease::new(node, cols.time()?))
     })?;
     let incarnation = cluster::incarnation(conn)?;
     Ok(Dump { now, incarnation, nodes, shards: shards.into_values().collect() })

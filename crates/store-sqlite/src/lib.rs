@@ -59,7 +59,7 @@ use store::memory::Dump;
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
 };
-use store::{About, Committed, Refusal, Store, StoreError};
+use store::{StoreAbout, Committed, Refusal, Store, StoreError};
 
 const READERS: usize = 2;
 
@@ -396,8 +396,8 @@ impl Search for SqliteStore {
         self.searching(|conn, _| counts::used_bytes(conn))
     }
 
-    fn about(&self) -> About {
+    fn about(&self) -> StoreAbout {
         let answers = self.broken().is_none();
-        About { answers, ..About::embedded("sqlite", "durable before it answers") }
+        StoreAbout { answers, ..StoreAbout::embedded("sqlite", "durable before it answers") }
     }
 }

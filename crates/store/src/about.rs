@@ -2,7 +2,7 @@
 
 /// As found now, or when it last answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct StoreAbout {
     /// `memory`, `sqlite`, `postgres`.
     pub kind: &'static str,
     /// What is safe when it has answered, in words.
@@ -13,9 +13,9 @@ pub struct About {
     pub facts: Vec<(&'static str, String)>,
 }
 
-impl About {
+impl StoreAbout {
     /// A store inside the process.
-    pub fn embedded(kind: &'static str, durability: &str) -> About {
-        About { kind, durability: durability.to_string(), answers: true, facts: Vec::new() }
+    pub fn embedded(kind: &'static str, durability: &str) -> StoreAbout {
+        StoreAbout { kind, durability: durability.to_string(), answers: true, facts: Vec::new() }
     }
 }

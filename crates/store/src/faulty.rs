@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use crate::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
 };
-use crate::{About, Committed, Refusal, Store, StoreError};
+use crate::{StoreAbout, Committed, Refusal, Store, StoreError};
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::job::Spec;
@@ -226,7 +226,7 @@ impl<S: Search> Search for FaultyStore<S> {
         self.inner.used_bytes()
     }
 
-    fn about(&self) -> About {
+    fn about(&self) -> StoreAbout {
         self.inner.about()
     }
 }

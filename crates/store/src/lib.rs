@@ -19,16 +19,16 @@ pub mod memory;
 pub mod outcome;
 pub mod search;
 
-pub use about::About;
+pub use about::StoreAbout;
 pub use faulty::FaultyStore;
 pub use memory::MemoryStore;
 
-use model::cluster::{Cluster, Give, Renew, Take, Taken};
+use model::cluster::{About, Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::job::Spec;
 use model::read::{Page, Read};
 use model::row::{Change, Commit, Key, Row};
-use model::{RunId, Time};
+use model::{NodeId, RunId, Time};
 use std::sync::Arc;
 
 /// All that a backend offers.
@@ -49,6 +49,11 @@ pub trait Store: Send + Sync {
     /// Extends the node's lease (makes it if it is new) and returns the cluster as it then is.
     /// An expired lease is simply renewed: expired is not lost.
     fn renew(&self, renew: Renew) -> Result<Cluster, StoreError>;
+    /// What this process's node says of itself in its lease row, from now on and in later renewals.
+    /// A store that one process has for itself has nobody to tell.
+    fn introduce(&self, _node: NodeId, _about: &About) -> Result<(), StoreError> {
+        Ok(())
+    }
     /// Takes shards; `None` where the conditions did not hold, where the epoch would not grow, or
     /// where it would pass `Epoch::MAX`.
     fn take(&self, takes: &[Take]) -> Result<Vec<Option<Taken>>, StoreError>;

@@ -160,10 +160,7 @@ impl Data {
     }
 
     fn leases(&self) -> Vec<NodeLease> {
-        self.nodes
-            .iter()
-            .map(|(node, expires)| NodeLease { node: *node, expires: *expires })
-            .collect()
+        self.nodes.iter().map(|(node, expires)| NodeLease::new(*node, *expires)).collect()
     }
 }
 

@@ -10,12 +10,13 @@
 //!
 //! What it does not do: count without a bound, or look into payloads.
 
+pub mod cursor;
 pub mod filter;
 pub mod scan;
 
 pub use filter::{CauseKind, FindJobs, FindRuns, States};
 
-use crate::{About, StoreError};
+use crate::{StoreAbout, StoreError};
 use model::row::{HistoryRow, JobRow, LeaseRow, RunRow};
 use model::{JobId, Namespace, RunId, Span, Spec, Text, Time};
 use std::sync::Arc;
@@ -49,7 +50,7 @@ pub trait Search: Send + Sync {
     /// Bytes that all of it takes, without room that is free inside.
     fn used_bytes(&self) -> Result<u64, StoreError>;
     /// What it is and what it promises.
-    fn about(&self) -> About;
+    fn about(&self) -> StoreAbout;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -153,6 +153,8 @@ pub struct ClaimedRun {
     pub lease_expires_at: String,
     pub deadline: String,
     pub checkpoint: Option<Box<RawValue>>,
+    /// W3C Trace Context: a run is one trace, an attempt one span of it.
+    pub traceparent: String,
 }
 
 /// What became of a job that somebody changed.

@@ -6,6 +6,7 @@
 //! lengths are i64 microseconds), and it neither checks schedules nor reads a clock.
 
 pub mod answer;
+pub mod broker;
 pub mod duration;
 pub mod fields;
 pub mod host;
@@ -16,6 +17,7 @@ pub mod problem;
 pub mod shape;
 pub mod text;
 pub mod timestamp;
+pub mod trace;
 pub mod webhook;
 pub mod work;
 

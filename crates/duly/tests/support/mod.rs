@@ -2,6 +2,8 @@
 #![allow(dead_code)] // Each test file uses its part.
 #![allow(clippy::expect_used, clippy::panic)] // A helper of a test may fail the test.
 
+pub mod database;
+
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};

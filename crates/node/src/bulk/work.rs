@@ -32,12 +32,14 @@ async fn pass(node: &NodeHandle) -> Result<bool, Reading> {
         after = entries.last().map(|last| (last.place.namespace, last.place.name.clone()));
         for entry in entries {
             match kept(&entry).map(|kept| (kept.bulk.status, kept)) {
+                // One node of a cluster works at it.
+                Some((Status::Running, kept)) if !node.is_mine(&kept.id) => {}
                 Some((Status::Running, kept)) => {
                     busy = true;
                     slice(node, kept).await?;
                 }
                 // Over for so long that nobody will ask.
-                _ if node.now().since(entry.at) > BULK_KEPT => {
+                _ if node.now().since(entry.at) > BULK_KEPT && node.is_mine(&entry.place.name) => {
                     let (place, expect) = (entry.place, Some(entry.rev));
                     node.change_entries(vec![EntryChange { place, expect, text: None }]).await?;
                 }

@@ -5,13 +5,14 @@
 use super::{CallId, Host, HostOutput, Message, Refusal, StoreAnswer, StoreCall, Under};
 use crate::batch::{Event, Output};
 use crate::command::{Answer, Refused};
-use crate::limits::{CLOCK_STEP, MOVES_AT_ONCE, NODE_TTL, RENEWALS_BESIDE};
+use crate::limits::{CLOCK_STEP, LOOK_AGAIN, MOVES_AT_ONCE, NODE_TTL, RENEWALS_BESIDE};
 use crate::pipeline::CommitEnd;
 use crate::rows::ReadId;
 use crate::shard::Shard;
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::row::Commit;
-use model::{Epoch, ShardId, Span, Time};
+use model::{Epoch, NodeId, ShardId, Span, Time};
+use std::collections::BTreeSet;
 
 impl Host {
     pub(super) fn renew_soon(&mut self, local: Time) {
@@ -120,6 +121,7 @@ impl Host {
             self.call(local, Under::Take(takes.clone()), StoreCall::Take(takes));
             return;
         }
+        self.bequeath();
         let gives: Vec<Give> = self
             .giving
             .iter()
@@ -131,6 +133,50 @@ impl Host {
         if !gives.is_empty() {
             self.owning = true;
             self.call(local, Under::Give(gives.clone()), StoreCall::Give(gives));
+        }
+    }
+
+    /// A node that leaves gives its shards away, a few at a time: each waits for its heir to load it.
+    fn bequeath(&mut self) {
+        if !self.ownership.is_leaving() {
+            return;
+        }
+        for (id, shard) in &mut self.shards {
+            if self.giving.len() >= MOVES_AT_ONCE {
+                return;
+            }
+            if !self.giving.contains_key(id)
+                && let Some(heir) = self.ownership.heir(*id)
+            {
+                shard.drain();
+                self.giving.insert(*id, heir);
+            }
+        }
+    }
+
+    /// Nodes whose lease has run out since the last renewal: what their executors held ends with
+    /// them, also in shards that have been here all the time.
+    fn vanish(&mut self, local: Time) {
+        let alive: BTreeSet<NodeId> = self.ownership.alive().into_iter().collect();
+        self.met.extend(&alive);
+        if self.ownership.judges(local) {
+            let gone: Vec<NodeId> = self.met.difference(&alive).copied().collect();
+            for node in gone {
+                self.met.remove(&node);
+                self.shards.values_mut().for_each(|shard| shard.handle_node_gone(node));
+            }
+        }
+    }
+
+    /// A shard is not where it was thought to be: looks where it is now, not too often. It is a
+    /// renewal like any other but for the judging of others, who need the time of one.
+    pub(super) fn look(&mut self, local: Time) {
+        let pause = local.since(self.looked);
+        if !self.owning && (pause >= LOOK_AGAIN || pause < Span::ZERO) {
+            self.looked = local;
+            self.owning = true;
+            let renew = Renew { node: self.node, ttl: NODE_TTL };
+            self.call(local, Under::Look, StoreCall::Renew(renew));
         }
     }
 
@@ -160,6 +206,14 @@ impl Host {
                 self.owning = false;
                 self.ownership.handle_renew_failed(local);
             }
+            (Under::Look, answer) => {
+                self.owning = false;
+                if let StoreAnswer::Renew(view) = answer {
+                    self.doubt(&view);
+                    self.lease_renewed(local, sent, id, view.now);
+                    self.ownership.handle_look(view);
+                }
+            }
             (Under::RenewBeside, answer) => {
                 self.renewing_beside = self.renewing_beside.saturating_sub(1);
                 if let StoreAnswer::Renew(view) = answer {
@@ -174,6 +228,7 @@ impl Host {
                     self.giving.remove(&give.shard);
                     self.close(local, give.shard);
                     if given {
+                        self.ownership.gave(give.shard, give.to);
                         let message = Message::Gave { shard: give.shard };
                         self.outputs.push_back(HostOutput::Send(give.to, message));
                         let event = Output::Event(Event::Gave);
@@ -262,6 +317,7 @@ impl Host {
     fn renewed(&mut self, local: Time, took: Span, view: Cluster) {
         let held = self.shards.iter().map(|(id, shard)| (*id, shard.epoch())).collect();
         let found = self.ownership.handle_renewed(local, took, view, &held);
+        self.vanish(local);
         found.fenced.into_iter().for_each(|id| self.close(local, id));
         if found.lost_tail {
             for (id, shard) in &mut self.shards {

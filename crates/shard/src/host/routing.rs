@@ -125,7 +125,10 @@ impl Host {
                 let refused = answer == Answer::Refused(Refused::NotOwner);
                 match self.routes.get_mut(&id).filter(|route| route.tries == try_no) {
                     // A definite refusal: the shard has moved. Look for its owner again.
-                    Some(route) if refused && route.patience > local => route.look_again(local),
+                    Some(route) if refused && route.patience > local => {
+                        route.look_again(local);
+                        self.look(local);
+                    }
                     Some(_) => self.answer(id, answer),
                     None => {}
                 }
@@ -162,6 +165,7 @@ impl Host {
         {
             if route.patience > local {
                 route.look_again(local);
+                self.look(local);
             } else {
                 self.answer(*id, Answer::Refused(Refused::NotOwner));
             }

@@ -9,9 +9,20 @@ use crate::shard::{Decision, Shard};
 use crate::verbs::end::{CANCELLED, Report};
 use crate::verbs::retry::backoff;
 use crate::verbs::settle::no_answer;
-use model::{RunId, RunState, Status, Time, Token};
+use model::row::Holder;
+use model::{NodeId, RunId, RunState, Status, Time, Token};
 
 impl Shard {
+    /// This life of a node is over, and with it what its executor held.
+    pub(crate) fn handle_node_gone(&mut self, node: NodeId) {
+        self.loader.forget_alive(node);
+        let held = |lease: &&crate::leases::Lease| lease.row.holder == Holder::Node(node);
+        let runs: Vec<RunId> = self.leases.iter().filter(held).map(|lease| lease.row.run).collect();
+        for run in runs {
+            self.leases.end_at(run, Time::MIN);
+        }
+    }
+
     pub(crate) fn decide_rescue(&mut self, now: Time, run: RunId, token: Token) -> Decision<()> {
         if self.leases.get(run).is_none_or(|lease| lease.row.token != token) {
             return Ok(());

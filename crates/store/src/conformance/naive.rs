@@ -50,7 +50,7 @@ impl Naive {
 
     pub fn renew(&mut self, renew: Renew, now: Time) {
         self.nodes.retain(|lease| lease.node != renew.node);
-        self.nodes.push(NodeLease { node: renew.node, expires: now.plus(renew.ttl) });
+        self.nodes.push(NodeLease::new(renew.node, now.plus(renew.ttl)));
     }
 
     pub fn take(&mut self, take: Take) -> Option<Taken> {

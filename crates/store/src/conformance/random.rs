@@ -102,7 +102,7 @@ impl<'a> Random<'a> {
         self.naive.renew(renew, cluster.now);
         let alive = |nodes: &[model::cluster::NodeLease]| {
             let mut nodes: Vec<_> =
-                nodes.iter().filter(|lease| lease.expires > cluster.now).copied().collect();
+                nodes.iter().filter(|lease| lease.expires > cluster.now).cloned().collect();
             nodes.sort_by_key(|lease| lease.node);
             nodes
         };

@@ -5,7 +5,7 @@ use crate::search::filter::{is_end, is_failure};
 use crate::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, SCAN_MAX, Search,
 };
-use crate::{About, StoreError};
+use crate::{StoreAbout, StoreError};
 use model::row::HistoryRow;
 use model::{Cause, JobId, Namespace, RunId, RunState, Span, Text, Time, Token};
 use std::cmp::Reverse;
@@ -191,8 +191,8 @@ impl Search for MemoryStore {
         Ok(rows as u64 * ROW)
     }
 
-    fn about(&self) -> About {
-        About::embedded("memory", "NOTHING IS KEPT over a restart")
+    fn about(&self) -> StoreAbout {
+        StoreAbout::embedded("memory", "NOTHING IS KEPT over a restart")
     }
 }
 

@@ -2,6 +2,7 @@
 //! `filter`; a call ends after `SCAN_MAX` rows and says where to go on. A database only brings the
 //! rows (`Rows`); orders and cursors are here, so that all databases agree.
 
+use super::cursor::{self, Cursor};
 use super::filter::is_end;
 use super::{FindJobs, FindRuns, Found, JobFound, RunFound, SCAN_MAX};
 use crate::codec::ids::{self, job_bytes, run_bytes};
@@ -47,7 +48,7 @@ pub trait Rows {
 /// Three tables, each newest first, merged. A chunk of each is read; what is certain to come before
 /// everything unread is taken.
 pub fn jobs<R: Rows>(rows: &R, find: &FindJobs) -> Result<Found<JobFound>, R::Fault> {
-    let mut before: Vec<u8> = match find.after.as_deref().and_then(JobId::parse) {
+    let mut before: Vec<u8> = match find.after.as_deref().and_then(cursor::jobs) {
         Some(id) => job_bytes(id).to_vec(),
         None => ids::LAST.to_vec(),
     };
@@ -156,7 +157,10 @@ fn runs_of_job<R: Rows>(
     job: JobId,
     find: &FindRuns,
 ) -> Result<Found<RunFound>, R::Fault> {
-    let start = find.after.as_deref().and_then(place);
+    let start = find.after.as_deref().and_then(|text| match cursor::runs(text) {
+        Some(Cursor::OfJob(nominal, run)) => Some((nominal, run)),
+        _ => None,
+    });
     let mut unfinished = Vec::new();
     if find.states.live() {
         let mut live = rows.unfinished_of(job)?;
@@ -171,7 +175,7 @@ fn runs_of_job<R: Rows>(
     let (mut items, mut scanned, mut more) = (Vec::new(), 0, find.states.ended());
     let end = |items: Vec<RunFound>, at: (Time, RunId)| Found {
         items,
-        next: Some(format!("{}.{}", at.0.micros(), at.1).into()),
+        next: Some(Cursor::OfJob(at.0, at.1).to_string().into()),
     };
     // The end of a one-off is not in the index of instants: it has only one.
     if more && find.after.is_none() {
@@ -225,18 +229,15 @@ fn place_of(run: &RunFound) -> (Time, RunId) {
     }
 }
 
-fn place(text: &str) -> Option<(Time, RunId)> {
-    let (nominal, run) = text.split_once('.')?;
-    Some((Time::from_micros(nominal.parse().ok()?), RunId::parse(run)?))
-}
-
 /// Unfinished ones first, newest job first; then the ends, last one first.
 fn all_runs<R: Rows>(rows: &R, find: &FindRuns) -> Result<Found<RunFound>, R::Fault> {
     let (mut items, mut scanned) = (Vec::new(), 0);
-    let after = find.after.as_deref().unwrap_or("l.");
-    let ended = after.strip_prefix("e.").map(|hid| hid.parse::<i64>().unwrap_or(0));
+    let (start, ended) = match find.after.as_deref().and_then(cursor::runs) {
+        Some(Cursor::Unfinished(run)) => (Some(run), None),
+        Some(Cursor::Ended(place)) => (None, Some(place)),
+        Some(Cursor::OfJob(..)) | None => (None, None),
+    };
     if ended.is_none() && find.states.live() {
-        let start = after.strip_prefix("l.").and_then(RunId::parse);
         let mut before = start.map_or(ids::LAST.to_vec(), |run| run_bytes(run).to_vec());
         let dead = find.states.only(RunState::Dead);
         loop {
@@ -252,7 +253,10 @@ fn all_runs<R: Rows>(rows: &R, find: &FindRuns) -> Result<Found<RunFound>, R::Fa
                 if find.matches(&found) {
                     items.push(found);
                     if items.len() == find.limit {
-                        return Ok(Found { items, next: Some(format!("l.{id}").into()) });
+                        return Ok(Found {
+                            items,
+                            next: Some(Cursor::Unfinished(id).to_string().into()),
+                        });
                     }
                 }
             }
@@ -260,7 +264,8 @@ fn all_runs<R: Rows>(rows: &R, find: &FindRuns) -> Result<Found<RunFound>, R::Fa
                 break;
             }
             if scanned >= SCAN_MAX {
-                let next = ids::run_id(&before).map(|id| format!("l.{id}").into());
+                let next = ids::run_id(&before).map(Cursor::Unfinished);
+                let next = next.map(|cursor| cursor.to_string().into());
                 return Ok(Found { items, next });
             }
         }
@@ -287,7 +292,7 @@ fn all_runs<R: Rows>(rows: &R, find: &FindRuns) -> Result<Found<RunFound>, R::Fa
             if find.matches(&found) {
                 items.push(found);
                 if items.len() == find.limit {
-                    return Ok(Found { items, next: Some(format!("e.{hid}").into()) });
+                    return Ok(Found { items, next: Some(Cursor::Ended(hid).to_string().into()) });
                 }
             }
         }
@@ -295,7 +300,7 @@ fn all_runs<R: Rows>(rows: &R, find: &FindRuns) -> Result<Found<RunFound>, R::Fa
             return Ok(Found { items, next: None });
         }
         if scanned >= SCAN_MAX {
-            return Ok(Found { items, next: Some(format!("e.{before}").into()) });
+            return Ok(Found { items, next: Some(Cursor::Ended(before).to_string().into()) });
         }
     }
 }

@@ -1,0 +1,51 @@
+//! Load for a duly server on this machine, and a count of what came of it. What is due at a known
+//! instant does not wait for the generator, so a slow server cannot hide its lateness (open loop);
+//! throughput is measured with a bounded number of connections that always ask (closed loop).
+//! Everything is bounded in count and in time, and goes to loopback only.
+
+mod connection;
+pub mod limits;
+mod receiver;
+mod report;
+mod seen;
+mod submit;
+mod work;
+mod worker;
+
+pub use connection::Server;
+pub use report::{HEADER, Millis, Row, markdown};
+pub use seen::Tally;
+pub use work::Work;
+
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub server: Server,
+    /// The queue of all jobs; none of anybody else's may be in it.
+    pub queue: String,
+    pub jobs: u64,
+    pub batch: usize,
+    /// Connections of each side: producers and workers.
+    pub connections: usize,
+    pub payload_bytes: usize,
+    /// A work that is not done by then is given up.
+    pub time_limit: Duration,
+}
+
+/// Runs one work. `progress` hears now and then how many of how many are done.
+pub fn run(
+    work: Work,
+    options: &Options,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Row, String> {
+    let loopback = |host: &str| host == "localhost" || host.starts_with("127.") || host == "[::1]";
+    let host = options.server.address.rsplit_once(':').map_or("", |(host, _)| host);
+    if !loopback(host) {
+        return Err(format!("load goes to this machine only, not to {host}"));
+    }
+    if options.jobs == 0 || options.jobs > limits::JOBS_MAX {
+        return Err(format!("between 1 and {} jobs", limits::JOBS_MAX));
+    }
+    work.run(options, progress)
+}

@@ -1,0 +1,108 @@
+//! Submission: the jobs of a work as request bodies, and the threads that send them in batches.
+
+use crate::connection::{Connection, Server};
+use crate::limits::BUSY_MAX;
+use crate::seen::Due;
+use serde::Deserialize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What every job of a work looks like.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub target: String,
+    pub queue: String,
+    pub payload_bytes: usize,
+    pub due: Option<Due>,
+}
+
+impl Shape {
+    pub fn job(&self, number: u64, out: &mut String) -> Result<(), String> {
+        use std::fmt::Write;
+        let pad = self.payload_bytes.saturating_sub(32);
+        let mut write = || -> std::fmt::Result {
+            write!(out, r#"{{"target":{},"queue":"{}","#, self.target, self.queue)?;
+            if let Some(due) = self.due {
+                let at = jiff::Timestamp::from_microsecond(due.of(number));
+                write!(out, r#""schedule":{{"at":"{:.3}"}},"#, at.map_err(|_| std::fmt::Error)?)?;
+            }
+            write!(out, r#""payload":{{"number":{number},"pad":"{:x<pad$}"}}}}"#, "")
+        };
+        write().map_err(|_| format!("job {number} is due too far away"))
+    }
+}
+
+/// The number of a job, out of its payload.
+pub fn number_in(payload: &[u8]) -> Option<u64> {
+    let rest = payload.strip_prefix(br#"{"number":"#)?;
+    let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
+}
+
+#[derive(Deserialize)]
+struct Batch<'a> {
+    #[serde(borrow)]
+    results: Vec<Item<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Item<'a> {
+    status: u16,
+    #[serde(borrow, default)]
+    error: Option<&'a serde_json::value::RawValue>,
+}
+
+/// Sends the jobs of `numbers` in batches over one connection, taking the next free numbers until
+/// none is left. `done` counts what was answered.
+pub fn bulk(
+    server: &Server,
+    shape: &Shape,
+    jobs: u64,
+    batch: usize,
+    next: &AtomicU64,
+    done: &AtomicU64,
+) -> Result<(), String> {
+    let mut connection = server.connect().map_err(|error| error.to_string())?;
+    let mut body = String::new();
+    loop {
+        let first = next.fetch_add(batch as u64, Ordering::Relaxed);
+        if first >= jobs {
+            return Ok(());
+        }
+        let last = jobs.min(first + batch as u64);
+        body.clear();
+        body.push_str("{\"jobs\":[");
+        for number in first..last {
+            if number > first {
+                body.push(',');
+            }
+            shape.job(number, &mut body)?;
+        }
+        body.push_str("]}");
+        let reply = patiently(&mut connection, "/v1/jobs/batch", body.as_bytes())?;
+        let answer: Batch = serde_json::from_slice(&reply).map_err(|error| error.to_string())?;
+        for item in &answer.results {
+            if item.status >= 300 {
+                let why = item.error.map_or("", |error| error.get());
+                return Err(format!("a job was refused with {}: {why}", item.status));
+            }
+        }
+        done.fetch_add(last - first, Ordering::Relaxed);
+    }
+}
+
+/// Asks again while the server says "later": the load is more than it takes, and that is measured.
+pub fn patiently(connection: &mut Connection, path: &str, body: &[u8]) -> Result<Vec<u8>, String> {
+    for _ in 0..BUSY_MAX {
+        let reply = connection.post(path, body).map_err(|error| error.to_string())?;
+        match reply.status {
+            200..=299 => return Ok(reply.body),
+            429 | 503 => std::thread::sleep(Duration::from_millis(5)),
+            status => {
+                let text = String::from_utf8_lossy(&reply.body).into_owned();
+                return Err(format!("POST {path} was answered with {status}: {text}"));
+            }
+        }
+    }
+    Err(format!("POST {path} was answered \"later\" {BUSY_MAX} times in a row"))
+}

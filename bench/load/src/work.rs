@@ -1,0 +1,299 @@
+//! The works: each says what is submitted, who works it off and when it is done.
+
+use crate::Options;
+use crate::receiver::Receiver;
+use crate::report::{Millis, Row};
+use crate::seen::{Due, Seen, Tally, histogram, now};
+use crate::submit::{Shape, bulk};
+use crate::worker;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Jobs of the far future, in batches: submission alone.
+    Submit,
+    /// One job per request.
+    Single,
+    /// Submitted, claimed and settled by workers at the same time.
+    Noop,
+    /// Submitted, posted to a receiver, recorded.
+    Webhook,
+    /// All due at one instant, workers waiting.
+    Burst,
+    /// All due at one instant, as webhooks.
+    BurstWebhook,
+    /// Due one after the other over ten seconds, workers waiting.
+    Spread,
+}
+
+pub const ALL: [(&str, Work); 7] = [
+    ("submit", Work::Submit),
+    ("single", Work::Single),
+    ("noop", Work::Noop),
+    ("webhook", Work::Webhook),
+    ("burst", Work::Burst),
+    ("burst-webhook", Work::BurstWebhook),
+    ("spread", Work::Spread),
+];
+
+/// 2050: nothing of it falls due while anybody measures.
+const FAR: Due = Due { first: 2_524_608_000_000_000, step: 1_000 };
+const SPREAD_MICROS: i64 = 10_000_000;
+/// How long before they are due the jobs of an instant are begun to be submitted: the time that
+/// their submission takes at least at 5,000 a second, and some.
+fn lead(jobs: u64) -> i64 {
+    3_000_000 + i64::try_from(jobs).unwrap_or(i64::MAX).saturating_mul(200)
+}
+
+impl std::str::FromStr for Work {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Work, String> {
+        let found = ALL.iter().find(|(name, _)| *name == text).map(|(_, work)| *work);
+        let names = ALL.map(|(name, _)| name).join(", ");
+        found.ok_or_else(|| format!("one of {names}, or all"))
+    }
+}
+
+impl Work {
+    pub fn all() -> impl Iterator<Item = Work> {
+        ALL.into_iter().map(|(_, work)| work)
+    }
+
+    pub fn name(self) -> &'static str {
+        ALL.iter().find(|(_, work)| *work == self).map_or("", |(name, _)| name)
+    }
+
+    pub(crate) fn run(
+        self,
+        options: &Options,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Row, String> {
+        match self {
+            Work::Submit => self.submissions(options, progress),
+            Work::Single => self.singles(options, progress),
+            Work::Noop => self.with_workers(options, None, progress),
+            Work::Burst => {
+                let due = Due { first: millis(now() + lead(options.jobs)), step: 0 };
+                self.with_workers(options, Some(due), progress)
+            }
+            Work::Spread => {
+                // Whole milliseconds, as the interface has them.
+                let step = (SPREAD_MICROS / options.jobs.max(1) as i64).max(1_000) / 1_000 * 1_000;
+                let due = Due { first: millis(now() + lead(options.jobs)), step };
+                self.with_workers(options, Some(due), progress)
+            }
+            Work::Webhook => self.with_receiver(options, None, progress),
+            Work::BurstWebhook => {
+                let due = Due { first: millis(now() + lead(options.jobs)), step: 0 };
+                self.with_receiver(options, Some(due), progress)
+            }
+        }
+    }
+
+    fn submissions(
+        self,
+        options: &Options,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Row, String> {
+        let shape = shape(options, WORKER.to_string(), Some(FAR));
+        let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        let begun = Instant::now();
+        let all = Threads::default();
+        std::thread::scope(|scope| {
+            for _ in 0..options.connections {
+                scope.spawn(|| {
+                    all.note(bulk(
+                        &options.server,
+                        &shape,
+                        options.jobs,
+                        options.batch,
+                        &next,
+                        &done,
+                    ));
+                });
+            }
+            all.wait(options, &done, progress)
+        })?;
+        Ok(self.row(options.jobs, begun.elapsed(), None, Tally::default()))
+    }
+
+    fn singles(
+        self,
+        options: &Options,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Row, String> {
+        let shape = shape(options, WORKER.to_string(), Some(FAR));
+        let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        let all_times = Mutex::new(histogram()?);
+        let begun = Instant::now();
+        let all = Threads::default();
+        std::thread::scope(|scope| {
+            for _ in 0..SINGLE_CONNECTIONS {
+                scope.spawn(|| all.note(one_by_one(options, &shape, &next, &done, &all_times)));
+            }
+            all.wait(options, &done, progress)
+        })?;
+        let seconds = begun.elapsed();
+        let times = all_times.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(self.row(options.jobs, seconds, Millis::of(&times), Tally::default()))
+    }
+
+    fn with_workers(
+        self,
+        options: &Options,
+        due: Option<Due>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Row, String> {
+        let shape = shape(options, WORKER.to_string(), due);
+        let seen = Seen::new(options.jobs, due)?;
+        let (next, sent, settled) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let over = AtomicBool::new(false);
+        let begun = Instant::now();
+        let all = Threads::default();
+        std::thread::scope(|scope| {
+            for number in 0..options.connections {
+                let (shape, next, sent, all) = (&shape, &next, &sent, &all);
+                let (seen, settled, over) = (&seen, &settled, &over);
+                scope.spawn(move || {
+                    let (jobs, batch) = (options.jobs, options.batch);
+                    all.note(bulk(&options.server, shape, jobs, batch, next, sent));
+                });
+                scope.spawn(move || {
+                    let (name, queue) = (format!("bench-{number}"), &options.queue);
+                    all.note(worker::work(&options.server, queue, &name, seen, settled, over));
+                });
+            }
+            let end = all.wait(options, &settled, progress);
+            over.store(true, Ordering::Relaxed);
+            end
+        })?;
+        let took = match due {
+            // From the instant on, until the last one was heard of.
+            Some(_) => Duration::from_micros(seen.lateness().max()),
+            None => begun.elapsed(),
+        };
+        Ok(self.row(options.jobs, took, Millis::of(&seen.lateness()), seen.tally()))
+    }
+
+    fn with_receiver(
+        self,
+        options: &Options,
+        due: Option<Due>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Row, String> {
+        let seen = Arc::new(Seen::new(options.jobs, due)?);
+        let receiver = Receiver::start(Arc::clone(&seen)).map_err(|error| error.to_string())?;
+        let target = format!(r#"{{"http":{{"url":"http://{}/bench"}}}}"#, receiver.address);
+        let shape = shape(options, target, due);
+        let (next, sent) = (AtomicU64::new(0), AtomicU64::new(0));
+        let begun = Instant::now();
+        let all = Threads::default();
+        std::thread::scope(|scope| {
+            for _ in 0..options.connections {
+                scope.spawn(|| {
+                    let (jobs, batch) = (options.jobs, options.batch);
+                    all.note(bulk(&options.server, &shape, jobs, batch, &next, &sent));
+                });
+            }
+            all.wait_for(options, || seen.distinct(), progress)
+        })?;
+        let took = match due {
+            Some(_) => Duration::from_micros(seen.lateness().max()),
+            None => begun.elapsed(),
+        };
+        Ok(self.row(options.jobs, took, Millis::of(&seen.lateness()), seen.tally()))
+    }
+
+    fn row(self, jobs: u64, took: Duration, millis: Option<Millis>, tally: Tally) -> Row {
+        let seconds = took.as_secs_f64();
+        let per_second = if seconds > 0.0 { jobs as f64 / seconds } else { 0.0 };
+        Row { work: self.name().to_string(), jobs, seconds, per_second, millis, tally }
+    }
+}
+
+const WORKER: &str = r#"{"worker":{"kind":"bench"}}"#;
+const SINGLE_CONNECTIONS: usize = 64;
+
+fn millis(micros: i64) -> i64 {
+    micros / 1_000 * 1_000
+}
+
+fn shape(options: &Options, target: String, due: Option<Due>) -> Shape {
+    Shape { target, queue: options.queue.clone(), payload_bytes: options.payload_bytes, due }
+}
+
+fn one_by_one(
+    options: &Options,
+    shape: &Shape,
+    next: &AtomicU64,
+    done: &AtomicU64,
+    all_times: &Mutex<hdrhistogram::Histogram<u64>>,
+) -> Result<(), String> {
+    let mut connection = options.server.connect().map_err(|error| error.to_string())?;
+    let mut times = histogram()?;
+    let mut body = String::new();
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= options.jobs {
+            break;
+        }
+        body.clear();
+        shape.job(number, &mut body)?;
+        let asked = Instant::now();
+        crate::submit::patiently(&mut connection, "/v1/jobs", body.as_bytes())?;
+        times.saturating_record(u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX));
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+    let mut all_times = all_times.lock().unwrap_or_else(PoisonError::into_inner);
+    all_times.add(&times).map_err(|error| error.to_string())
+}
+
+/// The threads of a work: the first trouble of any of them ends it.
+#[derive(Debug, Default)]
+struct Threads {
+    trouble: Mutex<Option<String>>,
+}
+
+impl Threads {
+    fn note(&self, end: Result<(), String>) {
+        if let Err(trouble) = end {
+            self.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(trouble);
+        }
+    }
+
+    fn wait(
+        &self,
+        options: &Options,
+        done: &AtomicU64,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), String> {
+        self.wait_for(options, || done.load(Ordering::Relaxed), progress)
+    }
+
+    fn wait_for(
+        &self,
+        options: &Options,
+        done: impl Fn() -> u64,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), String> {
+        let begun = Instant::now();
+        loop {
+            let done = done();
+            progress(done, options.jobs);
+            if done >= options.jobs {
+                return Ok(());
+            }
+            if let Some(trouble) = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
+            {
+                return Err(trouble);
+            }
+            if begun.elapsed() > options.time_limit {
+                return Err(format!("{done} of {} after {:?}", options.jobs, begun.elapsed()));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}

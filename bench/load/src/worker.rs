@@ -1,0 +1,81 @@
+//! Pull workers: each claims a batch, counts it and settles it, over one connection.
+
+use crate::connection::Server;
+use crate::limits::{CLAIM, CLAIM_WAIT};
+use crate::seen::{Seen, now};
+use crate::submit::patiently;
+use serde::Deserialize;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+#[derive(Deserialize)]
+struct Claimed<'a> {
+    #[serde(borrow)]
+    runs: Vec<Leased<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Leased<'a> {
+    run_id: &'a str,
+    token: u64,
+    payload: Payload,
+}
+
+#[derive(Deserialize)]
+struct Payload {
+    number: u64,
+}
+
+#[derive(Deserialize)]
+struct Settled<'a> {
+    #[serde(borrow)]
+    results: Vec<SettledOne<'a>>,
+}
+
+#[derive(Deserialize)]
+struct SettledOne<'a> {
+    status: &'a str,
+}
+
+/// Works until `over`. `settled` counts what the server took as done.
+pub fn work(
+    server: &Server,
+    queue: &str,
+    name: &str,
+    seen: &Seen,
+    settled: &AtomicU64,
+    over: &AtomicBool,
+) -> Result<(), String> {
+    let mut connection = server.connect().map_err(|error| error.to_string())?;
+    let mut asked = 0_u64;
+    let mut body = String::new();
+    while !over.load(Ordering::Relaxed) {
+        asked += 1;
+        let claim = format!(
+            r#"{{"worker":"{name}","queues":["{queue}"],"max":{CLAIM},"wait":"{CLAIM_WAIT}","request_id":"{name}-{asked}"}}"#
+        );
+        let reply = patiently(&mut connection, "/v1/work/claim", claim.as_bytes())?;
+        let at = now();
+        let claimed: Claimed = serde_json::from_slice(&reply).map_err(|error| error.to_string())?;
+        if claimed.runs.is_empty() {
+            continue;
+        }
+        body.clear();
+        let _ = write!(body, r#"{{"worker":"{name}","runs":["#);
+        for (place, run) in claimed.runs.iter().enumerate() {
+            seen.see(run.payload.number, at);
+            let comma = if place > 0 { "," } else { "" };
+            let (id, token) = (run.run_id, run.token);
+            let _ = write!(
+                body,
+                r#"{comma}{{"run_id":"{id}","token":{token},"outcome":"succeeded"}}"#
+            );
+        }
+        body.push_str("]}");
+        let reply = patiently(&mut connection, "/v1/work/settle", body.as_bytes())?;
+        let answer: Settled = serde_json::from_slice(&reply).map_err(|error| error.to_string())?;
+        let done = answer.results.iter().filter(|one| one.status == "ok").count();
+        settled.fetch_add(done as u64, Ordering::Relaxed);
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! The kinds of faults, and the plan of a run: every kind once in an order of its own, then more by
+//! chance.
+
+use sim::rng::Rng;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// kill -9 of a node, started again later.
+    NodeKilled,
+    /// SIGSTOP for less than a lease.
+    NodePaused,
+    /// SIGSTOP for longer: others take over, and it comes back as a zombie.
+    NodeFrozen,
+    /// A node and its database hear nothing of each other; what was sent arrives at the end.
+    DatabaseApart,
+    /// The same, but what was sent is lost.
+    DatabaseUnheard,
+    /// The database hears the node, the node hears no answer.
+    AnswersLost,
+    /// The node's words do not arrive; answers would.
+    RequestsLost,
+    /// All of a node's connections to the database are reset.
+    ConnectionsReset,
+    /// Every answer of the database breaks off after some bytes: in the middle of commits.
+    CommitsCut,
+    /// Connections to the database are accepted and nobody is there.
+    DatabaseHalfOpen,
+    DatabaseSlow,
+    DatabaseNarrow,
+    /// Nothing of the database moves for ten seconds, for all nodes: no shard may change its owner.
+    DatabaseStalled,
+    /// pg_ctl stop --mode fast, and started again.
+    DatabaseRestarted,
+    /// --mode immediate.
+    DatabaseHalted,
+    /// kill -9 of the postmaster and all its children.
+    DatabaseKilled,
+    /// No node reaches one of them.
+    PeerApart,
+    /// No node reaches any other.
+    PeersApart,
+    /// Nodes answer each other late.
+    PeersSlow,
+    /// Connections between nodes are reset.
+    PeersReset,
+    /// Every node is told to stop and started again, one after the other.
+    RollingRestart,
+    /// The clocks of one node stand years or minutes off, from its start.
+    ClockOff,
+    /// The wall clock of a running node steps by minutes or years.
+    ClockStepped,
+}
+
+use Kind::*;
+
+pub const KINDS: [Kind; 23] = [
+    NodeKilled,
+    NodePaused,
+    NodeFrozen,
+    DatabaseApart,
+    DatabaseUnheard,
+    AnswersLost,
+    RequestsLost,
+    ConnectionsReset,
+    CommitsCut,
+    DatabaseHalfOpen,
+    DatabaseSlow,
+    DatabaseNarrow,
+    DatabaseStalled,
+    DatabaseRestarted,
+    DatabaseHalted,
+    DatabaseKilled,
+    PeerApart,
+    PeersApart,
+    PeersSlow,
+    PeersReset,
+    RollingRestart,
+    ClockOff,
+    ClockStepped,
+];
+
+impl Kind {
+    /// May an attempt in flight be lost by it, so that it is delivered again?
+    pub fn loses_attempts(self) -> bool {
+        !matches!(
+            self,
+            NodePaused
+                | DatabaseSlow
+                | DatabaseNarrow
+                | DatabaseStalled
+                | PeerApart
+                | PeersApart
+                | PeersSlow
+                | PeersReset
+                | RollingRestart
+                | ClockStepped
+        )
+    }
+
+    /// Must every shard be whose it was?
+    pub fn moves_nothing(self) -> bool {
+        matches!(
+            self,
+            NodePaused
+                | DatabaseStalled
+                | DatabaseSlow
+                | DatabaseNarrow
+                | PeerApart
+                | PeersApart
+                | PeersSlow
+                | PeersReset
+                | ClockStepped
+        )
+    }
+
+    /// Does another node have to take over, so that the time it takes is worth a look?
+    pub fn is_takeover(self) -> bool {
+        matches!(
+            self,
+            NodeKilled | NodeFrozen | DatabaseApart | DatabaseUnheard | AnswersLost | RequestsLost
+        )
+    }
+
+    pub fn parse(name: &str) -> Option<Kind> {
+        KINDS.into_iter().find(|kind| format!("{kind:?}").eq_ignore_ascii_case(name))
+    }
+}
+
+/// So many faults.
+pub fn plan(rng: &mut Rng, count: usize, only: &[Kind]) -> Vec<Kind> {
+    let kinds = if only.is_empty() { &KINDS[..] } else { only };
+    let mut plan: Vec<Kind> = Vec::new();
+    while plan.len() < count {
+        // Each round has every kind once.
+        let mut left = kinds.to_vec();
+        while !left.is_empty() {
+            plan.push(left.swap_remove(rng.below(left.len() as u64) as usize));
+        }
+    }
+    plan.truncate(count);
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_plan_has_every_kind_and_repeats_with_its_seed() {
+        let first = plan(&mut Rng::new(7), KINDS.len() + 5, &[]);
+        assert_eq!(first, plan(&mut Rng::new(7), KINDS.len() + 5, &[]));
+        let kinds: BTreeSet<Kind> = first.iter().copied().collect();
+        assert_eq!(kinds.len(), KINDS.len());
+        assert_ne!(first, plan(&mut Rng::new(8), KINDS.len() + 5, &[]));
+        assert_eq!(plan(&mut Rng::new(7), 3, &[NodeKilled]), [NodeKilled; 3]);
+        assert!(KINDS.iter().all(|kind| Kind::parse(&format!("{kind:?}")) == Some(*kind)));
+    }
+}

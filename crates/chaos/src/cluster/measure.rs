@@ -1,0 +1,190 @@
+//! What a run measured: how long takeovers took, how many submissions succeeded, how late firing was.
+
+use super::{Evidence, Window};
+use crate::book::Got;
+use model::{ShardId, Time, Token};
+use shard::command::{Answer, Command, Refused};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+#[derive(Debug, Default)]
+pub struct Measured {
+    pub faults: usize,
+    pub kinds: usize,
+    pub submissions: usize,
+    pub succeeded: usize,
+    pub attempts: usize,
+    pub recurring_fires: usize,
+    pub lost: usize,
+    /// Milliseconds from the fault to the first fire of a moved shard under its new owner.
+    pub takeovers: Vec<i64>,
+    /// How late first attempts were, in milliseconds: over everything, and during rolling restarts.
+    pub late: Vec<i64>,
+    pub late_in_restarts: Vec<i64>,
+    /// Submissions during rolling restarts, and those that succeeded.
+    pub restarts: (usize, usize),
+}
+
+/// One line about a fault as it was done.
+pub fn line(window: &Window) -> String {
+    let moved = window.before.iter().zip(&window.after).filter(|(was, is)| was.1 != is.1).count();
+    let renewed = window.before.iter().zip(&window.after).filter(|(was, is)| was.2 != is.2).count();
+    let millis = |from: Time, to: Time| to.since(from).micros() / 1_000;
+    let node = window.node.map_or("all".to_string(), |node| format!("node {node}"));
+    format!(
+        "{:<18} {node:<7} lasted {:>5} ms, whole again after {:>5} ms; {moved:>3} shards moved, {renewed:>3} epochs",
+        format!("{:?}", window.kind),
+        millis(window.begin, window.end),
+        millis(window.end, window.recovered),
+    )
+}
+
+/// Whole: every submission but those that must be refused.
+fn submissions(evidence: &Evidence, from: Time, until: Time) -> (usize, usize) {
+    let (mut sent, mut succeeded) = (0, 0);
+    for op in evidence.pages.ops.iter().filter(|op| op.sent >= from && op.sent < until) {
+        let Command::Submit(_) = &op.command else { continue };
+        match op.heard.as_ref().map(|(_, answer)| answer) {
+            Some(Answer::Refused(Refused::KeyReused)) => continue,
+            Some(Answer::Submitted(list)) if list.iter().all(Result::is_ok) => succeeded += 1,
+            _ => {}
+        }
+        sent += 1;
+    }
+    (sent, succeeded)
+}
+
+/// How late the first attempts were that became due in this time.
+fn lateness(evidence: &Evidence, from: Time, until: Time) -> Vec<i64> {
+    let mut late: Vec<i64> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for got in evidence.pages.got.iter().filter(|got| got.worker.is_none() && got.attempt == 1) {
+        // Webhooks tell the nominal instant; only occurrences fire at it.
+        let model::Cause::Occurrence(due) = got.run.cause() else { continue };
+        if due >= from && due < until && seen.insert(got.run) {
+            late.push(got.at.since(due).micros() / 1_000);
+        }
+    }
+    late.sort_unstable();
+    late
+}
+
+fn takeover(window: &Window, got: &[Got]) -> Option<i64> {
+    let moved: BTreeMap<ShardId, _> = (window.before.iter().zip(&window.after))
+        .filter(|(was, is)| was.1 != is.1)
+        .map(|(was, _)| (was.0, was.2))
+        .collect();
+    let first = got.iter().filter(|got| {
+        got.at > window.begin
+            && moved.get(&got.run.job.shard()).is_some_and(|epoch| epoch_of(got.token) > *epoch)
+    });
+    let first = first.map(|got| got.at).min()?;
+    Some(first.since(window.begin).micros() / 1_000)
+}
+
+fn epoch_of(token: Token) -> model::Epoch {
+    token.epoch()
+}
+
+pub fn measure(evidence: &Evidence) -> Measured {
+    let (submissions_all, succeeded) = submissions(evidence, Time::MIN, evidence.healed_at);
+    let kinds: BTreeSet<_> = evidence.windows.iter().map(|window| window.kind).collect();
+    let mut measured = Measured {
+        faults: evidence.windows.len(),
+        kinds: kinds.len(),
+        submissions: submissions_all,
+        succeeded,
+        attempts: evidence.pages.got.len(),
+        late: lateness(evidence, Time::MIN, evidence.healed_at),
+        ..Measured::default()
+    };
+    measured.recurring_fires = measured.late.len();
+    let rows = evidence.dump.shards.iter().flat_map(|shard| &shard.history);
+    measured.lost = rows
+        .filter(|row| row.status == model::Status::Lost)
+        .filter(|row| row.flow.as_ref().is_some_and(|flow| &*flow.kind == "http"))
+        .count();
+    for window in &evidence.windows {
+        if window.kind.is_takeover() {
+            measured.takeovers.extend(takeover(window, &evidence.pages.got));
+        }
+        if window.kind == super::Kind::RollingRestart {
+            let (sent, succeeded) = submissions(evidence, window.begin, window.recovered);
+            measured.restarts.0 += sent;
+            measured.restarts.1 += succeeded;
+            measured.late_in_restarts.extend(lateness(evidence, window.begin, window.recovered));
+        }
+    }
+    measured.takeovers.sort_unstable();
+    measured.late_in_restarts.sort_unstable();
+    measured
+}
+
+fn percent(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 100.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+/// Median, 99 of 100, and the largest.
+struct Spread<'a>(&'a [i64]);
+
+impl fmt::Display for Spread<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = |percent: usize| self.0.get((self.0.len().saturating_sub(1)) * percent / 100);
+        match (at(50), at(99), self.0.last()) {
+            (Some(half), Some(most), Some(last)) => {
+                write!(f, "p50 {half} ms, p99 {most} ms, most {last} ms ({})", self.0.len())
+            }
+            _ => write!(f, "none"),
+        }
+    }
+}
+
+impl Measured {
+    pub fn add(&mut self, other: Measured) {
+        self.faults += other.faults;
+        self.kinds = self.kinds.max(other.kinds);
+        self.submissions += other.submissions;
+        self.succeeded += other.succeeded;
+        self.attempts += other.attempts;
+        self.recurring_fires += other.recurring_fires;
+        self.lost += other.lost;
+        self.takeovers.extend(other.takeovers);
+        self.late.extend(other.late);
+        self.late_in_restarts.extend(other.late_in_restarts);
+        self.restarts.0 += other.restarts.0;
+        self.restarts.1 += other.restarts.1;
+        for list in [&mut self.takeovers, &mut self.late, &mut self.late_in_restarts] {
+            list.sort_unstable();
+        }
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = percent(self.succeeded, self.submissions);
+        writeln!(
+            f,
+            "chaos: cluster: {} faults of {} kinds, {} submissions ({rate:.2} % succeeded at the first try), {} attempts, {} occurrences, {} attempts lost",
+            self.faults,
+            self.kinds,
+            self.submissions,
+            self.attempts,
+            self.recurring_fires,
+            self.lost
+        )?;
+        writeln!(
+            f,
+            "chaos: cluster: takeover, first fire after the fault: {}",
+            Spread(&self.takeovers)
+        )?;
+        writeln!(f, "chaos: cluster: occurrences late by: {}", Spread(&self.late))?;
+        let rate = percent(self.restarts.1, self.restarts.0);
+        write!(
+            f,
+            "chaos: cluster: rolling restarts: {} of {} submissions succeeded at the first try ({rate:.3} %), occurrences late by: {}",
+            self.restarts.1,
+            self.restarts.0,
+            Spread(&self.late_in_restarts)
+        )
+    }
+}
