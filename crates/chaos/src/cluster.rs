@@ -116,6 +116,13 @@ impl Run<'_> {
             Ok(()) => heal(&mut members, &book, hooks, &mut rng),
             Err(why) => Err(why),
         };
+        // The receiver outlives the nodes: nobody is to hear that it is not there.
+        book.set_servers(Vec::new(), false);
+        let stopped: Result<(), String> =
+            members.all.iter_mut().try_for_each(members::Member::stop);
+        if let (Err(why), true) = (stopped, healed.is_ok()) {
+            outcome.violations.push(broken("stops_when_told", why));
+        }
         book.end();
         for person in people {
             let _ = person.join();
@@ -127,11 +134,6 @@ impl Run<'_> {
         if said.contains("panicked") {
             outcome.violations.push(broken("no_panic", said.clone()));
         }
-        let stopped: Result<(), String> =
-            members.all.iter_mut().try_for_each(members::Member::stop);
-        if let (Err(why), true) = (stopped, healed.is_ok()) {
-            outcome.violations.push(broken("stops_when_told", why));
-        }
         let dump = watcher.dump().map_err(|error| {
             format!("the final store cannot be read: {error:?} {:?}", watcher.last_fault())
         })?;
@@ -139,6 +141,10 @@ impl Run<'_> {
         let pages = std::mem::take(&mut *book.pages());
         let evidence = Evidence { pages, dump, windows, divergences, healed_at };
         outcome.measured = measure::measure(&evidence);
+        outcome.measured.proxies = members.all.iter().fold((0, 0, 0), |sum, member| {
+            let ((a, b, c), (d, e, f)) = (member.to_database.seen(), member.to_me.seen());
+            (sum.0 + a + d, sum.1 + b + e, sum.2 + c + f)
+        });
         if healed.is_ok() {
             outcome.violations.extend(judge(evidence.clone()));
         }

@@ -43,6 +43,8 @@ impl Site<'_> {
         match kind {
             Kind::NodeKilled => {
                 self.members.all[victim].kill();
+                // A load balancer notices a refused connection.
+                self.members.publish(true);
                 self.wait(AWAY_MILLIS);
                 self.begin(victim)?;
             }

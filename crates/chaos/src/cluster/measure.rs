@@ -23,6 +23,8 @@ pub struct Measured {
     pub late_in_restarts: Vec<i64>,
     /// Submissions during rolling restarts, and those that succeeded.
     pub restarts: (usize, usize),
+    /// Of all proxies: connections made, bytes passed, connections reset.
+    pub proxies: (u64, u64, u64),
 }
 
 /// One line about a fault as it was done.
@@ -153,6 +155,9 @@ impl Measured {
         self.late_in_restarts.extend(other.late_in_restarts);
         self.restarts.0 += other.restarts.0;
         self.restarts.1 += other.restarts.1;
+        self.proxies.0 += other.proxies.0;
+        self.proxies.1 += other.proxies.1;
+        self.proxies.2 += other.proxies.2;
         for list in [&mut self.takeovers, &mut self.late, &mut self.late_in_restarts] {
             list.sort_unstable();
         }
@@ -178,6 +183,11 @@ impl fmt::Display for Measured {
             Spread(&self.takeovers)
         )?;
         writeln!(f, "chaos: cluster: occurrences late by: {}", Spread(&self.late))?;
+        let (made, bytes, torn) = self.proxies;
+        writeln!(
+            f,
+            "chaos: cluster: through proxies: {made} connections, {bytes} bytes, {torn} resets"
+        )?;
         let rate = percent(self.restarts.1, self.restarts.0);
         write!(
             f,
