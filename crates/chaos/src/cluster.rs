@@ -19,7 +19,7 @@ use crate::client::{Client, Load};
 use crate::http::ask;
 use crate::limits::{
     CLUSTER_CALM, CLUSTER_CLIENTS, CLUSTER_HEAL_MIN, CLUSTER_HEAL_PATIENCE, CLUSTER_PACE,
-    CLUSTER_QUEUES, CLUSTER_RECURRING, CLUSTER_WORKERS, RECOVERY_PATIENCE,
+    CLUSTER_QUEUES, CLUSTER_RECURRING, CLUSTER_WORKERS, RECOVERY_PATIENCE, SETTLED_AFTER,
 };
 use crate::worker::Worker;
 use crate::{receiver, story};
@@ -164,7 +164,7 @@ impl Run<'_> {
     ) -> Result<(), String> {
         for (at, kind) in plan.iter().copied().enumerate() {
             book.pause_whole(CLUSTER_CALM);
-            let before = recovered(watcher, members)?;
+            let before = settled(watcher, members)?;
             let begin = now();
             let mut site = Site { members, database, book, rng };
             let node = site.hurt(kind).map_err(|why| format!("{kind:?}: {why}"))?;
@@ -257,6 +257,34 @@ fn recovered(watcher: &PostgresStore, members: &mut Members) -> Result<Owners, S
             return Err(format!("no recovery in {RECOVERY_PATIENCE:?}: {lacking}"));
         }
         std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Waits until every node has its share and no shard is on its way any more: what moves from now on
+/// moves because of the next fault.
+fn settled(watcher: &PostgresStore, members: &mut Members) -> Result<Owners, String> {
+    let begun = Instant::now();
+    let (mut last, mut since) = (recovered(watcher, members)?, Instant::now());
+    loop {
+        std::thread::sleep(LOOK_EVERY);
+        let owners = recovered(watcher, members)?;
+        if owners != last {
+            (last, since) = (owners, Instant::now());
+        }
+        let shares: Vec<usize> = (members.all.iter())
+            .map(|member| {
+                let owns =
+                    |owner: &Option<NodeId>| owner.is_some_and(|id| id.node == member.number);
+                last.iter().filter(|(_, owner, _)| owns(owner)).count()
+            })
+            .collect();
+        let even = shares.iter().all(|share| share * members.all.len() * 2 > last.len());
+        if even && since.elapsed() > SETTLED_AFTER {
+            return Ok(last);
+        }
+        if begun.elapsed() > RECOVERY_PATIENCE {
+            return Err(format!("shares are {shares:?} after {RECOVERY_PATIENCE:?}"));
+        }
     }
 }
 
