@@ -3,6 +3,11 @@
 #
 #   scripts/postgres.sh start DIR PORT           makes DIR and a server in it; prints its address
 #   scripts/postgres.sh pooler DIR PORT          a PgBouncer in transaction mode before that server
+#   scripts/postgres.sh replica DIR PORT FROM    a replica in DIR of the server in FROM, which is asynchronous
+#   scripts/postgres.sh promote DIR              the replica in DIR goes on alone
+#   scripts/postgres.sh tls DIR                  the server in DIR gets a certificate of its own authority
+#                                                (DIR/ca.pem) for localhost, beside an authority that did
+#                                                not sign it (DIR/stranger.pem)
 #   scripts/postgres.sh stop DIR                 stops what runs in DIR, the data stays
 #   scripts/postgres.sh halt DIR                 stops it without a checkpoint (immediate)
 #   scripts/postgres.sh crash DIR                stops the server as a power cut would (kill -9)
@@ -15,7 +20,7 @@ set -euo pipefail
 fail() { printf 'postgres.sh: %s\n' "$*" >&2; exit 1; }
 need() { fail "$1 is missing; install it with: apt-get install -y $2"; }
 
-[ $# -ge 2 ] || fail "usage: scripts/postgres.sh start|pooler|stop|halt|crash DIR [PORT]"
+[ $# -ge 2 ] || fail "usage: scripts/postgres.sh start|pooler|replica|promote|tls|stop|halt|crash DIR [PORT] [FROM]"
 verb=$1 dir=$2 port=${3:-}
 
 bin=""
@@ -87,6 +92,41 @@ CONF
         sleep 0.02
     done
     echo "postgres://postgres@127.0.0.1:$port/postgres"
+    ;;
+replica)
+    from=${4:-}
+    [ -n "$port" ] && [ -n "$from" ] || fail "replica needs a port and the folder of the server it follows"
+    mkdir -p "$dir"
+    [ "$(id -u)" = 0 ] && chown postgres:postgres "$dir"
+    server=$(sed -n 4p "$from/data/postmaster.pid")
+    as_owner "$bin/pg_basebackup" --host 127.0.0.1 --port "$server" --username postgres --pgdata "$dir/data" \
+        --write-recovery-conf --checkpoint fast >"$dir/basebackup.log" 2>&1 || fail "no copy: see $dir/basebackup.log"
+    sed -i "s|^unix_socket_directories = .*|unix_socket_directories = '$dir'|" "$dir/data/postgresql.conf"
+    as_owner "$bin/pg_ctl" start --pgdata "$dir/data" --wait --silent --log "$dir/server.log" \
+        --options "-p $port" >/dev/null || fail "the replica does not start: see $dir/server.log"
+    echo "postgres://postgres@127.0.0.1:$port/postgres"
+    ;;
+promote)
+    as_owner "$bin/pg_ctl" promote --pgdata "$dir/data" --wait --silent || fail "it is not promoted: see $dir/server.log"
+    ;;
+tls)
+    command -v openssl >/dev/null || need openssl openssl
+    for authority in ca stranger; do
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "/CN=$authority" \
+            -keyout "$dir/$authority.key" -out "$dir/$authority.pem" 2>/dev/null
+    done
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=localhost" \
+        -keyout "$dir/data/server.key" -out "$dir/server.csr" 2>/dev/null
+    openssl x509 -req -in "$dir/server.csr" -CA "$dir/ca.pem" -CAkey "$dir/ca.key" -CAcreateserial -days 2 \
+        -extfile <(printf 'subjectAltName=DNS:localhost') -out "$dir/data/server.crt" 2>/dev/null
+    chmod 600 "$dir/data/server.key"
+    if [ "$(id -u)" = 0 ]; then chown postgres:postgres "$dir/data/server.key" "$dir/data/server.crt"; fi
+    chmod a+r "$dir/ca.pem" "$dir/stranger.pem"
+    echo "ssl = on" >>"$dir/data/postgresql.conf"
+    # Only those who use it are heard, except through the socket.
+    sed -i 's/^host\b/hostssl/' "$dir/data/pg_hba.conf"
+    as_owner "$bin/pg_ctl" restart --pgdata "$dir/data" --wait --silent --log "$dir/server.log" >/dev/null ||
+        fail "the server does not start with TLS: see $dir/server.log"
     ;;
 stop)
     if [ -e "$dir/pgbouncer.pid" ]; then kill "$(cat "$dir/pgbouncer.pid")" 2>/dev/null || true; fi

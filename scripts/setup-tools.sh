@@ -38,6 +38,8 @@ need_package valgrind valgrind
 # The PostgreSQL store is tested with the real server, alone and behind a pooler.
 [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || need_package initdb postgresql-15
 need_package pgbouncer pgbouncer
+# Its certificate is made for the test of TLS.
+need_package openssl openssl
 # The README's tour is run as it is written, with curl.
 need_package curl curl
 # A failing fsync is injected with strace; a full disk is a small file system of its own.

@@ -11,7 +11,7 @@ use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
 };
-use store::{Committed, MemoryStore, Store, StoreError};
+use store::{StoreAbout, Committed, MemoryStore, Store, StoreError};
 
 #[derive(Debug)]
 pub struct ClockedMemory {
@@ -112,5 +112,9 @@ impl Search for ClockedMemory {
 
     fn used_bytes(&self) -> Result<u64, StoreError> {
         self.now().used_bytes()
+    }
+
+    fn about(&self) -> StoreAbout {
+        self.now().about()
     }
 }

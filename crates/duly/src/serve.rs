@@ -1,14 +1,12 @@
 //! `duly serve`: the store, the node, the executor and the HTTP interface in one process, and their
 //! orderly end.
 
+use crate::egress::Egress;
 use crate::failure::{EXIT_REFUSED, Failure};
-use crate::limits::GRACE_MAX;
 use crate::target_test::Tester;
 use crate::vault::{self, Vault};
-use crate::{clock, joining, log, stores};
-use executor::resolve::System;
-use executor::vet::Guard;
-use executor::{Client, Executor, Options};
+use crate::{clock, flag, joining, log, stores};
+use executor::{Commands, Executor, Options};
 use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
 use model::Span;
@@ -54,20 +52,20 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "DULY_CONFIG")]
     pub config: Option<PathBuf>,
     /// How long finished runs can be looked up (30d, 12h)
-    #[arg(long, value_name = "DURATION", env = "DULY_KEEP", default_value = "30d", value_parser = kept)]
+    #[arg(long, value_name = "DURATION", env = "DULY_KEEP", default_value = "30d", value_parser = flag::kept)]
     keep: Span,
     /// The same for attempts that did not succeed; at least as long as --keep
-    #[arg(long, value_name = "DURATION", env = "DULY_KEEP_FAILURES", default_value = "90d", value_parser = kept)]
+    #[arg(long, value_name = "DURATION", env = "DULY_KEEP_FAILURES", default_value = "90d", value_parser = flag::kept)]
     keep_failures: Span,
     /// Remove the oldest history, however young, while more than this is stored (10GB, 500MB)
-    #[arg(long, value_name = "BYTES", env = "DULY_KEEP_BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", env = "DULY_KEEP_BYTES", value_parser = flag::bytes)]
     keep_bytes: Option<u64>,
     /// Room kept on the disk so that running work can still end when it is full
-    #[arg(long, value_name = "BYTES", env = "DULY_RESERVE", default_value = "64MB", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", env = "DULY_RESERVE", default_value = "64MB", value_parser = flag::bytes)]
     reserve: u64,
     /// Attempts under way have so long to finish when the process is told to stop; then they are
     /// handed back
-    #[arg(long, value_name = "DURATION", env = "DULY_GRACE", default_value = "25s", value_parser = grace)]
+    #[arg(long, value_name = "DURATION", env = "DULY_GRACE", default_value = "25s", value_parser = flag::grace)]
     grace: Duration,
     /// Begin to dispatch from a restored copy: whatever ran from the original is over
     #[arg(long)]
@@ -76,68 +74,10 @@ pub struct Args {
     egress: Egress,
     #[command(flatten)]
     joining: joining::Joining,
-}
-
-/// Where webhooks may go, and how.
-#[derive(Debug, clap::Args)]
-struct Egress {
-    /// A network that webhooks may reach although it is not public, such as 10.20.0.0/16; may be
-    /// given several times, in the environment with commas
-    #[arg(long, value_name = "CIDR", env = "DULY_ALLOW_EGRESS", value_delimiter = ',')]
-    allow_egress: Vec<ipnet::IpNet>,
-    /// Certificate authorities (PEM) that are trusted besides the usual ones
-    #[arg(long, value_name = "FILE", env = "DULY_CA_FILE")]
-    ca_file: Option<PathBuf>,
-    /// How long an answer may take to begin; without it, as long as the attempt
-    #[arg(long, value_name = "DURATION", env = "DULY_FIRST_BYTE_TIMEOUT")]
-    first_byte_timeout: Option<String>,
-}
-
-impl Egress {
-    fn client(&self, own: SocketAddr, tasks: &Tasks) -> Result<Client, Failure> {
-        let wrong = |why: String| Failure { exit: 2, ..Failure::failed(why) };
-        let first_byte = match &self.first_byte_timeout {
-            None => None,
-            Some(text) => {
-                let micros = wire::duration::parse(text)
-                    .map_err(|error| wrong(format!("--first-byte-timeout: {error}")))?;
-                Some(Duration::from_micros(micros.unsigned_abs()))
-            }
-        };
-        let guard = Guard::new(own, self.allow_egress.clone());
-        let resolver = Arc::new(System::new(tasks.clone()));
-        Client::new(guard, resolver, self.ca_file.as_deref(), first_byte).map_err(wrong)
-    }
-}
-
-/// A number with a unit: `KB`, `MB`, `GB`, `TB`, a thousand of each other.
-fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a size; write one like 500MB or 10GB");
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "TB" => 1_000_000_000_000,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = digits.trim().parse().map_err(|_| wrong())?;
-    number.checked_mul(unit).ok_or_else(wrong)
-}
-
-/// A duration of at least a second.
-fn kept(text: &str) -> Result<Span, String> {
-    let micros = wire::duration::parse(text).map_err(|error| error.to_string())?;
-    if micros < 1_000_000 { Err("at least 1s".to_string()) } else { Ok(Span::from_micros(micros)) }
-}
-
-/// None, or at most an hour.
-fn grace(text: &str) -> Result<Duration, String> {
-    let micros = wire::duration::parse(text).map_err(|error| error.to_string())?;
-    match micros <= GRACE_MAX.micros() {
-        true => Ok(Duration::from_micros(micros.unsigned_abs())),
-        false => Err("at most 1h".to_string()),
-    }
+    /// A program that jobs may run, by its whole path; may be given several times, in the environment
+    /// with commas. Whoever may make jobs may run it, as the user that duly runs as
+    #[arg(long, value_name = "PATH", env = "DULY_ALLOW_COMMAND", value_delimiter = ',', value_parser = flag::program)]
+    allow_command: Vec<String>,
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -192,10 +132,11 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         failures: args.keep_failures,
         bytes: args.keep_bytes,
     });
-    let options = Options { client, secrets: vault.clone() };
+    let commands = Commands::new(args.allow_command.clone());
+    let options = Options { client, secrets: vault.clone(), commands };
     let tester = Arc::new(Tester::new(options.clone()));
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
-    let api = Arc::new(Api::new(node.handle(), listen, vault, tester));
+    let api = Arc::new(Api::new(node.handle(), listen, vault, tester, args.allow_command.clone()));
     api.ring.fill(&keys);
     let others = joined.map(|joined| joined.serve(&tasks, node.handle(), axum::Router::new()));
     let server = serve(&tasks, listener, routes(api.clone()), tls.clone(), Bounds::default());
@@ -227,6 +168,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         () = async { tokio::join!(leave, executor.drain(args.grace)); } => {}
         () = told(&mut terminate, &mut interrupt) => say("stopped at once"),
     }
+    executor.kill();
     // Last: until here answers of other nodes are heard.
     if let Some(others) = others {
         others.stop().await;

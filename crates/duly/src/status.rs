@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Result<String, Failure> {
             counts.into_iter().map(|(name, value)| (name.to_string(), json!(value))).collect();
         let all = json!({
             "address": args.server.url(), "health": health, "version": version["version"],
-            "tzdb": version["tzdb"], "counts": counts,
+            "tzdb": version["tzdb"], "store": version["store"], "counts": counts,
         });
         return Ok(format!("{all}\n"));
     }
@@ -52,6 +52,11 @@ pub fn run(args: &Args) -> Result<String, Failure> {
         version["version"].as_str().unwrap_or("?"),
         version["tzdb"].as_str().unwrap_or("?"),
     );
+    let store = &version["store"];
+    let (kind, durability) = (store["kind"].as_str(), store["durability"].as_str());
+    let (kind, durability) = (kind.unwrap_or("?"), durability.unwrap_or("?"));
+    let answers = if store["answers"] == json!(false) { " (DOES NOT ANSWER now)" } else { "" };
+    text.push_str(&format!("store               {kind}: {durability}{answers}\n"));
     for (name, value) in counts {
         text.push_str(&format!("{name:19} {value}\n"));
     }

@@ -109,9 +109,11 @@ pub fn open(kind: &Kind, data: &Path, served: Option<Served>) -> Result<Opened, 
             let store = Arc::new(opened.map_err(|error| no_database(&error))?);
             if let Some(served) = served {
                 if served.takeover {
-                    jump(&store).map_err(silent)?;
+                    store.release_restored().map_err(silent)?;
+                } else if store.is_restored().map_err(silent)? {
+                    tracing::error!("{RESTORED}");
                 }
-                rotate(store.clone());
+                look_after(store.clone());
             }
             let words = store.durability().to_string();
             Ok(Opened { store, words })
@@ -119,16 +121,20 @@ pub fn open(kind: &Kind, data: &Path, served: Option<Served>) -> Result<Opened, 
     }
 }
 
-/// A restored copy may not have seen all epochs that were given out: later ones lie beyond them.
-fn jump(store: &PostgresStore) -> Result<(), StoreError> {
-    store.set_incarnation(store.incarnation()?.saturating_add(1))
-}
-
-/// A database keeps itself in order, but for old idempotency keys.
-fn rotate(store: Arc<PostgresStore>) {
-    node::tasks::every("store-care", CARE_EVERY * ROTATE_ROUNDS, move || {
-        // What fails here is tried again; the keys are not used any more either way.
-        let _ = store.rotate();
+/// A database keeps itself in order, but for old idempotency keys and the days of history; and what
+/// was found about its server is said aloud.
+fn look_after(store: Arc<PostgresStore>) {
+    let mut round: u32 = 0;
+    node::tasks::every("store-care", CARE_EVERY, move || {
+        for alert in store.alerts() {
+            tracing::error!("{alert}");
+        }
+        // What fails here is tried again: there are days of time for either.
+        if round.is_multiple_of(ROTATE_ROUNDS) {
+            let _ = store.prepare();
+            let _ = store.rotate();
+        }
+        round = round.wrapping_add(1);
     });
 }
 

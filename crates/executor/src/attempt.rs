@@ -4,6 +4,7 @@
 use crate::claim::{Context, Phase};
 use crate::connection::Until;
 use crate::limits::{HOST_WAIT_MAX, SETTLE_AGAIN_FIRST, SETTLE_AGAIN_MAX, SETTLE_TRIES};
+use crate::message::Message;
 use crate::place::Place;
 use crate::request::Saying;
 use crate::slots::{Entry, Slot};
@@ -23,8 +24,15 @@ use wire::trace;
 pub struct Job {
     pub leased: Leased,
     pub spec: Arc<Spec>,
-    pub uri: Uri,
+    pub work: Work,
     pub place: Place,
+}
+
+/// What an attempt does.
+#[derive(Debug)]
+pub enum Work {
+    Webhook(Uri),
+    Command,
 }
 
 impl Job {
@@ -37,11 +45,12 @@ impl Job {
             Target::Http { url, .. } => url
                 .parse::<Uri>()
                 .map_err(|_| format!("{url} is not a URL"))
-                .and_then(|uri| Place::of(&uri).map(|place| (uri, place))),
-            _ => Err("the run is not a webhook".to_string()),
+                .and_then(|uri| Place::of(&uri).map(|place| (Work::Webhook(uri), place))),
+            Target::Command { .. } => Ok((Work::Command, Place::commands())),
+            _ => Err("this version of duly cannot do what the run wants".to_string()),
         };
         match found {
-            Ok((uri, place)) => Ok(Job { leased, spec, uri, place }),
+            Ok((work, place)) => Ok(Job { leased, spec, work, place }),
             Err(why) => Err((leased, failed(&why, false))),
         }
     }
@@ -74,13 +83,26 @@ async fn work(context: &Context, job: &Job, entry: Entry) -> End {
         return End::TimedOut;
     }
     let (until, began) = (Until::after(left), BootClock.local());
-    let request = match saying(context, job).request(&job.uri, &*context.options.secrets) {
+    let end = match (&job.work, &job.spec.target) {
+        (Work::Webhook(uri), _) => webhook(context, job, uri, until).await,
+        (Work::Command, Target::Command { argv, env }) => {
+            crash::point("send-before");
+            let (message, policy) = (message(context, job), &job.spec.policy);
+            context.options.commands.run(argv, env, &message, policy, until.left()).await
+        }
+        (Work::Command, _) => failed("the run has no command", false),
+    };
+    slot.ended(BootClock.local().since(began));
+    end
+}
+
+async fn webhook(context: &Context, job: &Job, uri: &Uri, until: Until) -> End {
+    let request = match saying(context, job).request(uri, &*context.options.secrets) {
         Ok(request) => request,
         Err(why) => return failed(&why, true),
     };
     crash::point("send-before");
     let heard = context.options.client.send(&job.place, request, until, context.node.now()).await;
-    slot.ended(BootClock.local().since(began));
     verdict::of(heard, from_spec::permanent(&job.spec))
 }
 
@@ -102,6 +124,26 @@ pub fn back(context: &Context, job: &Job) -> End {
     End::Snoozed { until: context.slots.come_again(&job.place, context.node.now()) }
 }
 
+fn message<'a>(context: &Context, job: &'a Job) -> Message<'a> {
+    let (leased, spec) = (&job.leased, &job.spec);
+    let run = leased.run.to_string();
+    Message {
+        payload: &spec.payload,
+        content_type: &spec.content_type,
+        job: leased.run.job.to_string(),
+        attempt: leased.attempt,
+        token: leased.token.0,
+        scheduled_for: leased.nominal,
+        request_id: request_id(spec, &run),
+        run,
+        now: context.node.now(),
+    }
+}
+
+fn request_id(spec: &Spec, run: &str) -> String {
+    from_spec::request_id(spec).map_or_else(|| trace::request_id(run), str::to_string)
+}
+
 fn saying<'a>(context: &Context, job: &'a Job) -> Saying<'a> {
     let (leased, spec) = (&job.leased, &job.spec);
     let run = leased.run.to_string();
@@ -119,8 +161,7 @@ fn saying<'a>(context: &Context, job: &'a Job) -> Saying<'a> {
         attempt: leased.attempt,
         token: leased.token.0,
         scheduled_for: leased.nominal,
-        request_id: from_spec::request_id(spec)
-            .map_or_else(|| trace::request_id(&run), str::to_string),
+        request_id: request_id(spec, &run),
         run,
         now: context.node.now(),
     }

@@ -4,6 +4,7 @@
 
 use crate::attempt::{self, Job, back};
 use crate::client::Client;
+use crate::command::Commands;
 use crate::limits::{
     CLAIM_AGAIN, CLAIM_BATCH, CLAIM_MARGIN, CLAIM_WAIT, IDLE_TIME_MAX, IN_FLIGHT_MAX, LEASE,
     WAITING_MAX,
@@ -11,7 +12,7 @@ use crate::limits::{
 use crate::secrets::Secrets;
 use crate::slots::{Entry, Slots};
 use model::row::Holder;
-use model::{ShardId, Slot, Text};
+use model::{ShardId, Slot, Target, Text};
 use node::{NodeHandle, SeenQueue, Tasks};
 use shard::command::{Answer, Claim, Command, End, Leased, Settle};
 use std::sync::Arc;
@@ -27,6 +28,7 @@ const RELEASE_WAIT: Duration = Duration::from_secs(2);
 pub struct Options {
     pub client: Arc<Client>,
     pub secrets: Arc<dyn Secrets>,
+    pub commands: Commands,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,7 @@ pub struct Context {
 pub struct Executor {
     phase: watch::Sender<Phase>,
     attempts: Arc<Semaphore>,
+    commands: Commands,
 }
 
 impl Executor {
@@ -62,6 +65,7 @@ impl Executor {
     ) -> Executor {
         let (phase, phases) = watch::channel(Phase::Work);
         let attempts = Arc::new(Semaphore::new(ATTEMPTS_MAX));
+        let commands = options.commands.clone();
         let (slots, all) = (Slots::default(), attempts.clone());
         tasks.start(sweep(options.client.clone(), phases.clone()));
         let context =
@@ -71,7 +75,12 @@ impl Executor {
                 context.tasks.start(serve(context.clone(), queue, phases.clone()));
             }
         });
-        Executor { phase, attempts }
+        Executor { phase, attempts, commands }
+    }
+
+    /// No program that was started outlives this process, also when it ends without waiting.
+    pub fn kill(&self) {
+        self.commands.kill_all();
     }
 
     /// Finishes what is under way, for at most `grace`, and hands back the rest.
@@ -111,7 +120,7 @@ async fn serve(context: Arc<Context>, queue: SeenQueue, mut phases: watch::Recei
             holder: Holder::Node(context.node.node()),
             namespace: queue.namespace,
             queues: vec![queue.queue.clone()],
-            kinds: Some(vec![Text::from("http")]),
+            kinds: Some(Target::BUILT_IN.map(Text::from).to_vec()),
             max: CLAIM_BATCH,
             lease: LEASE,
             request: context.node.request(),

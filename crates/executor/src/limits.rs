@@ -6,7 +6,8 @@ use std::time::Duration;
 // Work.
 /// Webhooks under way in one process: each holds a socket and at most 128 KiB besides its payload.
 pub const IN_FLIGHT_MAX: usize = 1_024;
-/// Webhooks under way to one host (and port). The promise of the public contract.
+/// Webhooks under way to one host (and port). The promise of the public contract. Brokers are hosts,
+/// too, and the programs of this machine count together as one.
 pub const HOST_IN_FLIGHT_MAX: usize = 64;
 /// Claimed runs that wait for their host, in all and for one: what a short burst needs. More are
 /// put back for later.
@@ -61,6 +62,14 @@ pub const HEADERS_MAX: usize = 100;
 pub const TLS_BUFFER_MAX: usize = 16 * 1024;
 /// What is kept of an error body for people.
 pub const ERROR_CHARS: usize = 500;
+
+// Commands and messages.
+/// What is kept of what a command prints; the rest is read and thrown away.
+pub const OUTPUT_MAX: usize = 16 * 1024;
+/// The last bytes that a failed command printed stand in its error.
+pub const COMMAND_TAIL: usize = 500;
+/// What a command printed before it ended may take so long to be read.
+pub const COMMAND_DRAIN: Duration = Duration::from_millis(500);
 
 // Settling.
 /// A settle that is not answered is repeated: the result of work is not given up lightly.

@@ -14,6 +14,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Where programs of this machine run: no host has this name, and no host this port.
+    pub fn commands() -> Place {
+        Place { tls: false, host: Host::Name("(commands)".to_string()), port: 0 }
+    }
+
     /// Submissions are checked in the same way; this is the check of what is dialled.
     pub fn of(uri: &Uri) -> Result<Place, String> {
         let wrong = |why: &str| format!("{uri} cannot be called: {why}");

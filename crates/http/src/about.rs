@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use wire::answer::{Health, Version};
+use wire::answer::{Health, StoreAbout, Version};
 
 pub async fn healthz() -> Response {
     Json(Health { status: "ok" }).into_response()
@@ -21,7 +21,14 @@ pub async fn readyz(State(api): Shared) -> Answered {
     Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail))
 }
 
-pub async fn version() -> Response {
+pub async fn version(State(api): Shared) -> Answered {
     let tzdb = calendar::tzdb_version();
-    Json(Version { version: env!("CARGO_PKG_VERSION"), tzdb }).into_response()
+    let about = api.node.about_store().await?;
+    let store = StoreAbout {
+        kind: about.kind,
+        durability: about.durability,
+        answers: about.answers,
+        facts: about.facts.into_iter().collect(),
+    };
+    Ok(Json(Version { version: env!("CARGO_PKG_VERSION"), tzdb, store }).into_response())
 }

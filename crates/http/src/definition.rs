@@ -4,7 +4,7 @@
 use crate::run_read::{json_or_text, time};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use model::{CatchUp, Gap, Overlap, Policy, Repeat, ScheduleSpec, Spec, Target, When};
+use model::{Broker, CatchUp, Gap, Overlap, Policy, Repeat, ScheduleSpec, Spec, Target, When};
 use serde_json::{Map, Value, json};
 use wire::answer::Job;
 use wire::duration;
@@ -36,7 +36,7 @@ pub fn write(job: &mut Job, spec: &Spec) {
     job.owner = spec.owner.as_ref().map(ToString::to_string);
     job.tags = spec.tags.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     job.schedule = schedule(&spec.schedule);
-    job.target = Some(target(&spec.target));
+    job.target = Some(target(&spec.target, wire::broker::masked));
     if spec.content_type.as_ref() == JSON_TYPE {
         job.payload = (!spec.payload.is_empty()).then(|| json_or_text(&spec.payload));
     } else {
@@ -61,6 +61,8 @@ pub fn write(job: &mut Job, spec: &Spec) {
 pub fn object(spec: &Spec) -> Map<String, Value> {
     let mut job = Job::default();
     write(&mut job, spec);
+    // A patch of something else must not store a covered password.
+    job.target = Some(target(&spec.target, str::to_string));
     let whole = serde_json::to_value(&job).unwrap_or_default();
     let fields = whole.as_object().cloned().unwrap_or_default();
     let said =
@@ -109,7 +111,8 @@ fn time_exact(at: model::Time) -> String {
     if rest == 0 { shown } else { format!("{}{rest:03}Z", shown.trim_end_matches('Z')) }
 }
 
-fn target(target: &Target) -> Value {
+/// `shown`: what readers see of a broker's URL, or all of it.
+fn target(target: &Target, shown: fn(&str) -> String) -> Value {
     match target {
         Target::Http { url, method, headers } => {
             let mut http = json!({"url": url.as_ref(), "method": method.as_ref()});
@@ -121,6 +124,30 @@ fn target(target: &Target) -> Value {
             json!({ "http": http })
         }
         Target::Worker { kind } => json!({"worker": {"kind": kind.as_ref()}}),
+        Target::Command { argv, env } => {
+            let argv: Vec<&str> = argv.iter().map(AsRef::as_ref).collect();
+            let mut command = json!({ "argv": argv });
+            if !env.is_empty() {
+                let env: Map<String, Value> =
+                    env.iter().map(|(k, v)| (k.to_string(), json!(v.as_ref()))).collect();
+                command["env"] = Value::Object(env);
+            }
+            json!({ "command": command })
+        }
+        Target::Publish(Broker::Redis { url, stream, max_len }) => {
+            let mut redis = json!({"url": shown(url), "stream": stream.as_ref()});
+            if let Some(most) = max_len {
+                redis["max_len"] = json!(most);
+            }
+            json!({"publish": {"redis": redis}})
+        }
+        Target::Publish(Broker::RabbitMq { url, exchange, routing_key }) => {
+            let mut rabbit = json!({"url": shown(url), "routing_key": routing_key.as_ref()});
+            if !exchange.is_empty() {
+                rabbit["exchange"] = json!(exchange.as_ref());
+            }
+            json!({"publish": {"rabbitmq": rabbit}})
+        }
         _ => Value::Null,
     }
 }

@@ -150,13 +150,16 @@ fn patched(api: &Api, old: &Spec, patch: &Map<String, Value>) -> Result<Spec, Re
         }
     }
     if let Some(Value::Object(target)) = patch.get("target") {
-        replace_kind(&mut whole, "target", target, &["http", "worker"]);
+        replace_kind(&mut whole, "target", target, &wire::job::TARGETS);
     }
     let mut whole = Value::Object(whole);
     merge(&mut whole, &Value::Object(patch.clone()));
     let text = whole.to_string();
     let request = JobRequest::read(&text, "", &mut faults);
     let new = spec::of(old.namespace, request, api.node.now(), "", &mut faults);
+    if let Some(new) = &new {
+        api.allows(&new.target, "", &mut faults);
+    }
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }

@@ -82,6 +82,9 @@ pub fn read(
     }
     let now = api.node.now();
     let spec = spec::of(namespace, request, now, pointer, &mut faults);
+    if let Some(spec) = &spec {
+        api.allows(&spec.target, pointer, &mut faults);
+    }
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }

@@ -46,6 +46,7 @@ mod run_verbs;
 pub mod secrets;
 mod serve;
 mod spec;
+mod spec_target;
 mod stats;
 mod table;
 pub mod target_test;
@@ -83,6 +84,8 @@ pub struct Api {
     pub requests: metrics::Requests,
     pub ring: keys::Ring,
     pub namespaces: Namespaces,
+    /// Programs that jobs may run, by their whole path.
+    pub commands: Vec<String>,
     /// Room for bodies, in KiB.
     bodies: Semaphore,
     server: OnceLock<Arc<room::Room>>,
@@ -94,12 +97,27 @@ impl Api {
         listen: SocketAddr,
         secrets: Arc<dyn secrets::SigningSecrets>,
         tester: Arc<dyn target_test::TargetTester>,
+        commands: Vec<String>,
     ) -> Api {
         let requests = metrics::Requests::of(&table::table());
         let bodies = Semaphore::new(limits::BODIES_KIB_MAX);
         let (ring, namespaces) = (keys::Ring::default(), Namespaces::new(node.clone()));
         let server = OnceLock::new();
-        Api { node, listen, secrets, tester, requests, ring, namespaces, bodies, server }
+        Api { node, listen, secrets, tester, requests, ring, namespaces, commands, bodies, server }
+    }
+
+    /// A program that nobody allowed is refused when its job is made, not when it is due.
+    fn allows(&self, target: &model::Target, pointer: &str, faults: &mut wire::Faults) {
+        if let model::Target::Command { argv, .. } = target
+            && let Some(program) = argv.first()
+            && !self.commands.iter().any(|allowed| allowed.as_str() == program.as_ref())
+        {
+            let message = format!(
+                "duly may not run {program}; whoever runs the server allows it with \
+                 duly serve --allow-command {program}"
+            );
+            faults.add(format!("{pointer}/target/command/argv/0"), message);
+        }
     }
 
     /// The connections of this server are shown in the metrics.

@@ -4,32 +4,17 @@ use crate::definition::JSON_TYPE;
 use crate::limits::{
     FARTHEST, PAYLOAD_MAX, TIMEOUT_HTTP, TIMEOUT_MAX, TIMEOUT_MIN, TIMEOUT_WORKER,
 };
+use crate::spec_target;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use calendar::{Schedule, ScheduleError};
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::HeaderValue;
 use model::{
     Bytes, CatchUp, Dialect, Dst, Gap, Namespace, Overlap, Policy, Repeat, ScheduleSpec, Span,
-    Spec, Target, Text, Time, When,
+    Spec, Text, Time, When,
 };
 use wire::Faults;
 use wire::job::{CatchUpRequest, JobRequest, ScheduleRequest, TargetRequest, WhenRequest};
-
-/// Headers that belong to the connection or to us.
-const RESERVED: [&str; 12] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "te",
-    "upgrade",
-    "trailer",
-    "idempotency-key",
-    "webhook-id",
-    "webhook-timestamp",
-    "webhook-signature",
-    "x-scheduler-signature",
-];
 
 /// None if something is wrong; `faults` then says what.
 pub fn of(
@@ -41,7 +26,7 @@ pub fn of(
 ) -> Option<Spec> {
     let schedule = schedule(job.schedule, now, &format!("{pointer}/schedule"), faults);
     let default_timeout = match &job.target {
-        Some(TargetRequest::Worker { .. }) => TIMEOUT_WORKER,
+        Some(TargetRequest::Worker { .. } | TargetRequest::Command { .. }) => TIMEOUT_WORKER,
         _ => TIMEOUT_HTTP,
     };
     let timeout = job.timeout.map_or(default_timeout, Span::from_micros);
@@ -50,7 +35,7 @@ pub fn of(
     }
     let (payload, content_type) =
         payload(job.payload, job.payload_base64, job.content_type, pointer, faults);
-    let target = target(job.target?, pointer, faults)?;
+    let target = spec_target::of(job.target?, pointer, faults)?;
     let usual = Policy::default();
     let policy = Policy {
         max_retries: job.max_retries.map_or(usual.max_retries, |n| n as u16),
@@ -144,55 +129,6 @@ fn catch_up(request: Option<CatchUpRequest>) -> CatchUp {
             per_second: request.rate.map_or(per_second, |n| n as u32),
         },
         _ => CatchUp::Once,
-    }
-}
-
-pub fn target(request: TargetRequest, pointer: &str, faults: &mut Faults) -> Option<Target> {
-    let (url, method, headers) = match request {
-        TargetRequest::Worker { kind } => return Some(Target::Worker { kind: Text::from(kind) }),
-        TargetRequest::Http { url, method, headers } => (url, method, headers),
-    };
-    let at = format!("{pointer}/target/http/url");
-    let uri: hyper::Uri = match url.parse() {
-        Ok(uri) => uri,
-        Err(_) => {
-            faults.add(at, "this is not a URL; write https://host/path");
-            return None;
-        }
-    };
-    if !matches!(uri.scheme_str(), Some("http" | "https")) {
-        faults.add(&at, "a URL begins with http:// or https://");
-    }
-    if let Err(why) = authority(&uri) {
-        faults.add(&at, why);
-    }
-    let at = format!("{pointer}/target/http/headers");
-    for (name, value) in &headers {
-        let good = name.parse::<HeaderName>().is_ok() && value.parse::<HeaderValue>().is_ok();
-        let lower = name.to_ascii_lowercase();
-        if !good || RESERVED.contains(&lower.as_str()) {
-            faults.add(format!("{at}/{name}"), "this header cannot be set");
-        }
-    }
-    let headers = headers.into_iter().map(|(k, v)| (Text::from(k), Text::from(v))).collect();
-    let method = Text::from(method.unwrap_or_else(|| "POST".to_string()));
-    Some(Target::Http { url: Text::from(url), method, headers })
-}
-
-/// A host in one of its two usual spellings, a port perhaps, and nothing else. The address behind
-/// it is judged when it is dialled.
-fn authority(uri: &hyper::Uri) -> Result<(), &'static str> {
-    let authority = uri.authority().ok_or("a URL has a host")?;
-    let text = authority.as_str();
-    if text.contains('@') {
-        return Err("a URL of a target has no user name");
-    }
-    wire::host::parse(authority.host())?;
-    let port = text.get(authority.host().len()..).unwrap_or_default();
-    let good = |digits: &str| digits.parse::<u16>().is_ok_and(|port| port != 0);
-    match port.is_empty() || port.strip_prefix(':').is_some_and(good) {
-        true => Ok(()),
-        false => Err("a port lies between 1 and 65535"),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::limits::{
 };
 use crate::refusal::{Answered, Refusal};
 use crate::tenant::Tenant;
-use crate::{DEFAULT, Shared, spec};
+use crate::{DEFAULT, Shared, spec_target};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -92,11 +92,11 @@ fn fields(text: &str, now: Time, faults: &mut Faults) -> Option<TargetTest> {
         faults.add("/payload", "a payload has at most 256 KiB");
     }
     let target = match request {
-        Some(TargetRequest::Worker { .. }) => {
-            faults.add("/target/worker", "only http targets can be tested");
+        Some(request @ TargetRequest::Http { .. }) => spec_target::of(request, "", faults),
+        Some(_) => {
+            faults.add("/target", "only http targets can be tested");
             None
         }
-        Some(request) => spec::target(request, "", faults),
         None if faults.is_empty() => {
             faults.add("/target", "a target is missing: {\"http\":{…}}");
             None

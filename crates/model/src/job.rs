@@ -37,17 +37,46 @@ pub struct Spec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
-    Http { url: Text, method: Text, headers: Vec<(Text, Text)> },
-    Worker { kind: Text },
+    Http {
+        url: Text,
+        method: Text,
+        headers: Vec<(Text, Text)>,
+    },
+    Worker {
+        kind: Text,
+    },
+    /// A program of this machine, without a shell.
+    Command {
+        argv: Vec<Text>,
+        env: Vec<(Text, Text)>,
+    },
+    /// A message to a broker.
+    Publish(Broker),
+}
+
+/// Where a message goes. The URL may hold a password: it is not shown to readers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Broker {
+    /// An entry of a stream, which keeps about `max_len` of them.
+    Redis { url: Text, stream: Text, max_len: Option<u64> },
+    /// A persistent message; an empty exchange is the default one, which routes to the queue of that
+    /// name.
+    RabbitMq { url: Text, exchange: Text, routing_key: Text },
 }
 
 impl Target {
-    /// What a claimer must offer to get runs of this target. Built-in executors offer `http`;
-    /// a worker's kinds stand behind `worker:` so that no user's kind can be mistaken for one.
+    /// The kinds that executors inside a node offer.
+    pub const BUILT_IN: [&str; 3] = ["http", "command", "publish"];
+
+    /// What a claimer must offer to get runs of this target. A worker's kinds
+    /// stand behind `worker:` so that no user's kind can be mistaken for one of those.
     pub fn kind(&self) -> Text {
         match self {
             Target::Http { .. } => Text::from("http"),
             Target::Worker { kind } => Text::from(format!("worker:{kind}")),
+            Target::Command { .. } => Text::from("command"),
+            Target::Publish(_) => Text::from("publish"),
         }
     }
 }

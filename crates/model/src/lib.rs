@@ -13,7 +13,8 @@ mod text;
 pub mod time;
 
 pub use id::{Cause, Epoch, JobId, Namespace, NodeId, RunId, ShardId, Slot, Token};
-pub use job::{Bytes, CatchUp, Overlap, Policy, Spec, Target, Text};
+pub use job::{Broker, Bytes, CatchUp, Overlap, Policy, Spec, Target, Text};
 pub use run::{FlowKey, Lane, RunState, Status};
 pub use schedule::{Dialect, Dst, Gap, Repeat, ScheduleSpec, When};
+pub use text::civil_from_days;
 pub use time::{Span, Time};

@@ -145,7 +145,7 @@ fn read_stamp(text: &str) -> Option<Time> {
 
 /// Days since 1970-01-01 to (year, month, day) in the proleptic Gregorian calendar: eras of 400
 /// years, years that begin in March so that the leap day comes last.
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
+pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);
     let doe = z.rem_euclid(146_097);

@@ -64,6 +64,7 @@ pub struct Driver {
     pub commit: Lane,
     pub read: Lane,
     pub own: Lane,
+    pub renew: Lane,
     pub shared: Arc<Shared>,
     pub seen: Seen,
     pub live: watch::Sender<bool>,
@@ -157,6 +158,7 @@ impl Driver {
                     Which::Commit => self.commit.answered(),
                     Which::Read => self.read.answered(),
                     Which::Own => self.own.answered(),
+                    Which::Renew => self.renew.answered(),
                 }
                 self.stale |= which == Which::Own;
                 if good {
@@ -333,6 +335,7 @@ impl Driver {
             Which::Commit => self.commit.send(id, call),
             Which::Read => self.read.send(id, call),
             Which::Own => self.own.send(id, call),
+            Which::Renew => self.renew.send(id, call),
         }
     }
 }

@@ -20,7 +20,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::catalog::{Changed, Entry, EntryChange, List, Place};
 use store::search::{FindJobs, FindRuns, Found, JobFound, QueueCounts, RunFound};
-use store::{Backend, StoreError};
+use store::{Backend, StoreAbout, StoreError};
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
 /// What driver and callers share.
@@ -249,6 +249,11 @@ impl NodeHandle {
     /// Durable when it answers. `Err` says that it may or may not have been made: look again.
     pub async fn change_entries(&self, changes: Vec<EntryChange>) -> Result<Changed, Reading> {
         self.blocking(move |store| store.change_entries(&changes)).await
+    }
+
+    /// What the store is and what it promises.
+    pub async fn about_store(&self) -> Result<StoreAbout, Reading> {
+        self.blocking(|store| Ok(store.about())).await
     }
 
     /// What is in memory, by shard; empty while the driver is too busy to say.

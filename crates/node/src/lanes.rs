@@ -18,15 +18,18 @@ use store::Store;
 pub enum Which {
     Commit,
     Read,
-    /// Renewals, takes and gifts: apart, so that a slow commit cannot cost the node its lease.
+    /// Takes and gifts: they wait for commits of the shards they change.
     Own,
+    /// Renewals: apart, so that nothing slow can cost the node its lease.
+    Renew,
 }
 
 pub fn lane_of(call: &StoreCall) -> Which {
     match call {
         StoreCall::Commit(_) => Which::Commit,
         StoreCall::Read(_) => Which::Read,
-        StoreCall::Renew(_) | StoreCall::Take(_) | StoreCall::Give(_) => Which::Own,
+        StoreCall::Take(_) | StoreCall::Give(_) => Which::Own,
+        StoreCall::Renew(_) => Which::Renew,
     }
 }
 
@@ -57,7 +60,7 @@ impl Lane {
                 match which {
                     Which::Commit => shared.metrics.commit.observe(took),
                     Which::Read => shared.metrics.read.observe(took),
-                    Which::Own => {}
+                    Which::Own | Which::Renew => {}
                 }
                 crash::point(match call {
                     StoreCall::Commit(_) => "commit-after",
@@ -91,5 +94,81 @@ impl Lane {
             // Never blocks: the lane has room for one and is idle.
             self.busy = self.thread.send(call).is_ok();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::cluster::{Cluster, Give, Renew, Take, Taken};
+    use model::read::{Page, Read};
+    use model::row::Commit;
+    use model::{NodeId, RunId, ShardId, Span, Spec};
+    use shard::StoreAnswer;
+    use std::sync::Mutex;
+    use std::sync::mpsc::Receiver;
+    use store::{Committed, MemoryStore, StoreError};
+
+    /// Whoever takes or gives waits until somebody says go.
+    struct Slow {
+        inner: MemoryStore,
+        go: Mutex<Receiver<()>>,
+    }
+
+    impl Slow {
+        fn wait(&self) {
+            self.go.lock().expect("one at a time").recv().expect("somebody says go");
+        }
+    }
+
+    impl Store for Slow {
+        fn commit(&self, commits: &[Commit]) -> Result<Committed, StoreError> {
+            self.inner.commit(commits)
+        }
+        fn read(&self, reads: &[(ShardId, Read)]) -> Result<Vec<Page>, StoreError> {
+            self.inner.read(reads)
+        }
+        fn specs(&self, runs: &[(RunId, u32)]) -> Result<Vec<Option<Arc<Spec>>>, StoreError> {
+            self.inner.specs(runs)
+        }
+        fn renew(&self, renew: Renew) -> Result<Cluster, StoreError> {
+            self.inner.renew(renew)
+        }
+        fn take(&self, takes: &[Take]) -> Result<Vec<Option<Taken>>, StoreError> {
+            self.wait();
+            self.inner.take(takes)
+        }
+        fn give(&self, gives: &[Give]) -> Result<Vec<bool>, StoreError> {
+            self.wait();
+            self.inner.give(gives)
+        }
+        fn rotate(&self) -> Result<(), StoreError> {
+            self.inner.rotate()
+        }
+    }
+
+    #[test]
+    fn a_renewal_waits_for_nobody() {
+        let (go, told) = sync_channel(1);
+        let store = Arc::new(Slow { inner: MemoryStore::new(2), go: Mutex::new(told) });
+        let (input, heard) = sync_channel(8);
+        let lane = |which| Lane::start(which, store.clone(), input.clone(), Arc::default());
+        let mut lanes =
+            [Which::Commit, Which::Read, Which::Own, Which::Renew].map(|w| (w, lane(w)));
+        let node = NodeId { node: 1, boot: 1 };
+        let calls = [
+            StoreCall::Take(vec![]),
+            StoreCall::Give(vec![]),
+            StoreCall::Renew(Renew { node, ttl: Span::from_secs(3) }),
+        ];
+        for (id, call) in calls.into_iter().enumerate() {
+            let which = lane_of(&call);
+            let lane = lanes.iter_mut().find(|(other, _)| *other == which);
+            lane.expect("a lane for it").1.send(CallId(id as u64), call);
+        }
+        let Ok(Input::Store { which, answer, .. }) = heard.recv() else { panic!("no answer") };
+        assert_eq!(which, Which::Renew, "the others still wait");
+        assert!(matches!(answer, StoreAnswer::Renew(_)));
+        drop(go);
     }
 }

@@ -1,4 +1,4 @@
-//! Which queues hold webhooks. A claim names its queues, so the executor must know them. Everything
+//! Which queues hold what executors of this process do: webhooks, commands, messages. A claim names its queues, so the executor must know them. Everything
 //! that can become ready passes through the driver: a run in memory came from a page that was read
 //! or from a change that is committed. Looking at both tells every queue in time, without a query
 //! and without a list that could be wrong after a restart.
@@ -6,7 +6,7 @@
 use crate::limits::QUEUES_MAX;
 use model::read::Page;
 use model::row::{Commit, Row};
-use model::{FlowKey, Namespace, Text};
+use model::{FlowKey, Namespace, Target, Text};
 use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 
@@ -57,7 +57,7 @@ impl Seen {
     }
 
     fn flow(&mut self, flow: &FlowKey) {
-        if flow.kind.as_ref() != "http" || self.known.len() >= QUEUES_MAX {
+        if !Target::BUILT_IN.contains(&flow.kind.as_ref()) || self.known.len() >= QUEUES_MAX {
             return;
         }
         let queue = SeenQueue { namespace: flow.namespace, queue: flow.queue.clone() };

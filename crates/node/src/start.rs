@@ -78,6 +78,7 @@ impl Node {
             commit: lane(Which::Commit),
             read: lane(Which::Read),
             own: lane(Which::Own),
+            renew: lane(Which::Renew),
             shared: shared.clone(),
             seen,
             live,

@@ -2,6 +2,7 @@
 //! column.
 
 use crate::conn::Param;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tokio_postgres::types::Type;
@@ -131,11 +132,11 @@ impl Arrays {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Batch(BTreeMap<(&'static str, Verb), Arrays>);
+pub(crate) struct Batch(BTreeMap<(Verb, Cow<'static, str>), Arrays>);
 
 impl Batch {
-    pub fn push(&mut self, table: &'static str, verb: Verb, row: Vec<Value>) {
-        self.0.entry((table, verb)).or_default().push(row);
+    pub fn push(&mut self, table: impl Into<Cow<'static, str>>, verb: Verb, row: Vec<Value>) {
+        self.0.entry((verb, table.into())).or_default().push(row);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -146,7 +147,7 @@ impl Batch {
     /// what they are told as the time.
     pub fn calls(&self, clock: &str, used: usize) -> (String, Vec<Param<'_>>) {
         let (mut sql, mut params) = (String::new(), Vec::new());
-        for ((table, verb), arrays) in &self.0 {
+        for ((verb, table), arrays) in &self.0 {
             let separator = if sql.is_empty() { "" } else { ", " };
             // Writing to a String cannot fail.
             let _ = write!(sql, "{separator}duly.{}_{table}({clock}", verb.name());

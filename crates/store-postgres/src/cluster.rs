@@ -4,6 +4,7 @@
 use crate::cols::Cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
+use crate::schema::VERSION;
 use model::cluster::{About, Cluster, Give, NodeLease, Renew, ShardRow, Take, Taken};
 use model::id::{Epoch, NodeId, ShardId};
 use model::{Text, Time};
@@ -54,12 +55,13 @@ pub(crate) fn renew(
     renew: Renew,
     about: Option<&(NodeId, About)>,
 ) -> Res<Cluster> {
-    let params: [Param<'_>; 3] = [
+    let params: [Param<'_>; 4] = [
         (&i64::from(renew.node.node), Type::INT8),
         (&(renew.node.boot as i64), Type::INT8),
         (&renew.ttl.micros(), Type::INT8),
+        (&VERSION, Type::INT8),
     ];
-    let rows = conn.query("SELECT duly.renew($1, $2, $3)", &params)?;
+    let rows = conn.query("SELECT duly.renew($1, $2, $3, $4)", &params)?;
     let now = rows.first().map_or(Ok(Time::MIN), |row| Cols::from(row, "nodes", 0).time())?;
     let rows = conn.query("SELECT node, boot, expires, address, owns FROM duly.nodes", &[])?;
     let nodes = rows.iter().map(|row| {
@@ -131,13 +133,22 @@ fn hold(conn: &mut Conn, shards: impl Iterator<Item = ShardId>) -> Res<BTreeMap<
     rows.iter().map(|row| read(row).map(|held| (held.shard, held))).collect()
 }
 
-/// When their leases end, held until the transaction ends: a renewal waits, and cannot come between
-/// the look and the taking.
-fn leases(conn: &mut Conn, held: &BTreeMap<ShardId, Held>) -> Res<BTreeMap<NodeId, Time>> {
+/// When the owners' leases end, held until the transaction ends: a renewal waits, and cannot come
+/// between the look and the taking. Not the takers' own: they may take what is theirs anyway, and
+/// their renewal waits for nobody.
+fn leases(
+    conn: &mut Conn,
+    held: &BTreeMap<ShardId, Held>,
+    takers: &BTreeSet<NodeId>,
+) -> Res<BTreeMap<NodeId, Time>> {
     const SQL: &str = "SELECT n.node, n.boot, n.expires FROM duly.nodes AS n
         JOIN unnest($1, $2) AS x(node, boot) ON n.node = x.node AND n.boot = x.boot
         ORDER BY n.node, n.boot FOR SHARE OF n";
-    let owners: BTreeSet<NodeId> = held.values().filter_map(|held| held.owner).collect();
+    let owners: BTreeSet<NodeId> = held
+        .values()
+        .filter_map(|held| held.owner)
+        .filter(|owner| takers.len() > 1 || !takers.contains(owner))
+        .collect();
     let nodes: Vec<i64> = owners.iter().map(|owner| owner.node.into()).collect();
     let boots: Vec<i64> = owners.iter().map(|owner| owner.boot as i64).collect();
     let rows = conn.query(SQL, &[(&nodes, Type::INT8_ARRAY), (&boots, Type::INT8_ARRAY)])?;
@@ -185,7 +196,9 @@ fn own(conn: &mut Conn, held: &[Held]) -> Res<()> {
 /// In a transaction. One take after the other, each on what those before it left.
 pub(crate) fn take(conn: &mut Conn, takes: &[Take]) -> Res<Vec<Option<Taken>>> {
     let mut held = hold(conn, takes.iter().map(|take| take.shard))?;
-    let leases = leases(conn, &held)?;
+    conn.query("SELECT duly.same_server()", &[])?;
+    let takers = takes.iter().map(|take| take.node).collect();
+    let leases = leases(conn, &held, &takers)?;
     let last = last(conn, &held)?;
     let current = incarnation(conn)?;
     // After the locks: waiting for them took time.

@@ -20,6 +20,7 @@
 
 use crate::batch::{Batch, Verb};
 use crate::conn::{Conn, Param, WRITE};
+use crate::days::{self, Day};
 use crate::error::{Fault, Res};
 use crate::net::net;
 use crate::put::push;
@@ -28,25 +29,46 @@ use model::id::ShardId;
 use model::row::{Commit, Expect, Key, Row};
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::{Committed, Outcome};
 use tokio_postgres::types::Type;
 
-pub(crate) fn apply(conn: &mut Conn, commits: &[Commit]) -> Res<Committed> {
+/// `by_day`: is history written by day? Known to be so from the first time that it is found out.
+pub(crate) fn apply(conn: &mut Conn, commits: &[Commit], by_day: &AtomicBool) -> Res<Committed> {
     if commits.is_empty() {
         let rows = conn.query("SELECT duly.clock()", &[])?;
         return Ok(Committed { now: time(&rows)?, outcomes: Vec::new() });
     }
-    if let Some((fences, batch)) = whole(commits)? {
+    // At most once for a day that is missing, and once for the end of version 1.
+    for _ in 0..2 {
+        let Some((fences, batch)) = whole(commits, by_day.load(Ordering::Relaxed))? else { break };
         match fast(conn, &fences, &batch) {
             Ok(now) => {
                 let outcomes = vec![Outcome::Durable; commits.len()];
                 return Ok(Committed { now, outcomes });
             }
-            Err(fault) if fault.is_mismatch() => {}
+            Err(fault) if fault.is_mismatch() => break,
+            Err(fault) if fault.is_other_day() => days::make(conn, &days_of(commits))?,
+            Err(fault) if fault.is_former() => by_day.store(true, Ordering::Relaxed),
             Err(fault) => return Err(fault),
         }
     }
-    conn.transaction(WRITE, |conn| slow(conn, commits))
+    let days = days_of(commits);
+    if !days.is_empty() {
+        days::make(conn, &days)?;
+    }
+    let by_day = by_day.load(Ordering::Relaxed);
+    conn.transaction(WRITE, |conn| slow(conn, commits, by_day))
+}
+
+/// The days of history that these write to.
+fn days_of(commits: &[Commit]) -> BTreeSet<Day> {
+    let changes = commits.iter().flat_map(|commit| commit.changes.iter());
+    let rows = changes.filter_map(|change| match &change.row {
+        Some(Row::History(row)) => Some(Day::of(row.finished)),
+        _ => None,
+    });
+    rows.collect()
 }
 
 /// One element per commit.
@@ -86,7 +108,7 @@ impl Fences {
 }
 
 /// All commits as one batch, if each shard is there once and its changes merge.
-fn whole(commits: &[Commit]) -> Res<Option<(Fences, Batch)>> {
+fn whole(commits: &[Commit], by_day: bool) -> Res<Option<(Fences, Batch)>> {
     let shards: BTreeSet<ShardId> = commits.iter().map(|commit| commit.shard).collect();
     if shards.len() < commits.len() {
         return Ok(None);
@@ -96,7 +118,7 @@ fn whole(commits: &[Commit]) -> Res<Option<(Fences, Batch)>> {
         let Some(changes) = net(&commit.changes) else { return Ok(None) };
         fences.push(commit);
         for change in &changes {
-            push(&mut batch, commit.shard, change)?;
+            push(&mut batch, commit.shard, change, by_day)?;
         }
     }
     Ok(Some((fences, batch)))
@@ -120,28 +142,30 @@ fn time(rows: &[tokio_postgres::Row]) -> Res<Time> {
 }
 
 /// In a transaction.
-fn slow(conn: &mut Conn, commits: &[Commit]) -> Res<Committed> {
+fn slow(conn: &mut Conn, commits: &[Commit], by_day: bool) -> Res<Committed> {
     let shards: Vec<i64> = commits.iter().map(|commit| commit.shard.0.into()).collect();
     let lock = "SELECT shard FROM duly.shards WHERE shard = ANY ($1) ORDER BY shard FOR SHARE";
     conn.query(lock, &[(&shards, Type::INT8_ARRAY)])?;
     let mut outcomes = Vec::with_capacity(commits.len());
     for commit in commits {
-        outcomes.push(shard(conn, commit)?);
+        outcomes.push(shard(conn, commit, by_day)?);
     }
     let now = time(&conn.query("SELECT duly.clock()", &[])?)?;
     Ok(Committed { now, outcomes })
 }
 
 /// The fence first: an owner whose epoch has passed learns that, whatever else is wrong.
-fn shard(conn: &mut Conn, commit: &Commit) -> Res<Outcome> {
+fn shard(conn: &mut Conn, commit: &Commit, by_day: bool) -> Res<Outcome> {
     const SQL: &str = "SELECT s.epoch, duly.clock(), (SELECT max(c.seq) FROM duly.commits AS c
-        WHERE c.shard = s.shard) FROM duly.shards AS s WHERE s.shard = $1";
+        WHERE c.shard = s.shard), s.incarnation = m.incarnation, duly.same_server()
+        FROM duly.shards AS s CROSS JOIN duly.meta AS m WHERE s.shard = $1";
     let rows = conn.query(SQL, &[(&i64::from(commit.shard.0), Type::INT8)])?;
     // A shard that does not exist belongs to nobody.
     let Some(row) = rows.first() else { return Ok(Outcome::Fenced) };
     let (epoch, now): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
     let last = row.try_get::<_, Option<i64>>(2)?.unwrap_or(0) as u64;
-    if i64::from(commit.epoch.0) != epoch {
+    // Epochs of a former incarnation may have been given out to others.
+    if i64::from(commit.epoch.0) != epoch || !row.try_get::<_, bool>(3)? {
         return Ok(Outcome::Fenced);
     }
     if Some(commit.seq) != last.checked_add(1) {
@@ -151,7 +175,7 @@ fn shard(conn: &mut Conn, commit: &Commit) -> Res<Outcome> {
         return Ok(Outcome::Early);
     }
     conn.run("SAVEPOINT shard")?;
-    if let Some((fences, batch)) = whole(std::slice::from_ref(commit))? {
+    if let Some((fences, batch)) = whole(std::slice::from_ref(commit), by_day)? {
         match fast(conn, &fences, &batch) {
             Ok(_) => {
                 conn.run("RELEASE shard")?;
@@ -164,7 +188,7 @@ fn shard(conn: &mut Conn, commit: &Commit) -> Res<Outcome> {
     let mut fences = Fences::default();
     fences.push(commit);
     let now = fast(conn, &fences, &Batch::default())?;
-    let outcome = match first_misfit(conn, commit, 0..commit.changes.len(), now)? {
+    let outcome = match first_misfit(conn, commit, 0..commit.changes.len(), (now, by_day))? {
         Some(index) => {
             conn.run("ROLLBACK TO shard")?;
             Outcome::Row { index }
@@ -181,7 +205,7 @@ fn first_misfit(
     conn: &mut Conn,
     commit: &Commit,
     part: Range<usize>,
-    now: Time,
+    (now, by_day): (Time, bool),
 ) -> Res<Option<usize>> {
     if part.is_empty() {
         return Ok(None);
@@ -189,7 +213,7 @@ fn first_misfit(
     if let Some(changes) = net(&commit.changes[part.clone()]) {
         let mut batch = Batch::default();
         for change in &changes {
-            push(&mut batch, commit.shard, change)?;
+            push(&mut batch, commit.shard, change, by_day)?;
         }
         conn.run("SAVEPOINT part")?;
         let (calls, params) = batch.calls(&now.micros().to_string(), 0);
@@ -206,9 +230,9 @@ fn first_misfit(
         return Ok(Some(part.start));
     }
     let middle = part.start + part.len() / 2;
-    match first_misfit(conn, commit, part.start..middle, now)? {
+    match first_misfit(conn, commit, part.start..middle, (now, by_day))? {
         Some(index) => Ok(Some(index)),
-        None => first_misfit(conn, commit, middle..part.end, now),
+        None => first_misfit(conn, commit, middle..part.end, (now, by_day)),
     }
 }
 
@@ -222,7 +246,8 @@ pub(crate) fn verb(expect: Expect, leaves_row: bool) -> Verb {
     }
 }
 
-/// Only keys are replaced by removing and inserting: what replaces one belongs to today.
+/// Keys and history are replaced by removing and inserting: what replaces one may belong to another
+/// day.
 pub(crate) fn is_replaced(key: &Key) -> bool {
-    matches!(key, Key::Idempotency(_))
+    matches!(key, Key::Idempotency(_) | Key::History(..))
 }

@@ -1,12 +1,11 @@
-//! How long a queue is, up to a bound; the end of history, in slices; and how much is stored.
+//! How long a queue is, up to a bound.
 
 use crate::cols::Cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
 use crate::runs::bound;
-use model::{Namespace, Slot, Span, Time};
-use store::search::filter::is_failure;
-use store::search::{Prune, Pruned, QueueCounts, SCAN_MAX};
+use model::{Namespace, Slot, Span};
+use store::search::{QueueCounts, SCAN_MAX};
 use tokio_postgres::types::Type;
 
 /// Claimed runs are running, whatever their row says.
@@ -59,53 +58,4 @@ pub(crate) fn queue(
         due_soon: cols.num()?,
         oldest_ready: cols.opt_time()?,
     })
-}
-
-const OLD: &str = "SELECT hid, finished, status FROM duly.history
-    WHERE hid > $1 ORDER BY hid LIMIT $2";
-const REMOVE: &str = "WITH gone AS (
-      DELETE FROM duly.history WHERE hid = ANY ($1) RETURNING bytes)
-    UPDATE duly.meta SET pruned_bytes = pruned_bytes + (SELECT coalesce(sum(bytes), 0) FROM gone)";
-
-/// In a transaction.
-pub(crate) fn prune(conn: &mut Conn, prune: &Prune) -> Res<Pruned> {
-    let params: [Param<'_>; 2] =
-        [(&(prune.after as i64), Type::INT8), (&bound(prune.limit), Type::INT8)];
-    let rows = conn.query(OLD, &params)?;
-    let newest = prune.before.max(prune.failures_before);
-    let (mut gone, mut next) = (Vec::new(), None);
-    for row in &rows {
-        let mut cols = Cols::from(row, "history", 0);
-        let (hid, finished): (i64, Time) = (cols.int()?, cols.time()?);
-        let status: model::Status = cols.code()?;
-        if finished >= newest {
-            next = None;
-            break;
-        }
-        next = Some(hid as u64).filter(|_| rows.len() == prune.limit);
-        let before = if is_failure(status) { prune.failures_before } else { prune.before };
-        if finished < before {
-            gone.push(hid);
-        }
-    }
-    if !gone.is_empty() {
-        conn.query(REMOVE, &[(&gone, Type::INT8_ARRAY)])?;
-    }
-    Ok(Pruned { removed: gone.len(), next })
-}
-
-/// Live work as the server counts it, free room inside included, because it is soon used again; and
-/// the rows of history, which is where free room stays.
-const USED: &str = "SELECT (
-      (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class AS c
-       WHERE c.relnamespace = to_regnamespace('duly') AND c.relkind = 'r' AND c.relname <> 'history')
-      + (SELECT sum(l.history_bytes) FROM duly.shards AS s CROSS JOIN LATERAL (
-           SELECT c.history_bytes FROM duly.commits AS c WHERE c.shard = s.shard
-           ORDER BY c.seq DESC LIMIT 1) AS l)
-      - (SELECT pruned_bytes FROM duly.meta))::bigint";
-
-pub(crate) fn used_bytes(conn: &mut Conn) -> Res<u64> {
-    let rows = conn.query(USED, &[])?;
-    let used = rows.first().map_or(Ok(0), |row| Cols::from(row, "the database", 0).int())?;
-    Ok(u64::try_from(used).unwrap_or(0))
 }

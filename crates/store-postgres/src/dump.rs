@@ -9,7 +9,7 @@ use crate::history::{self, HISTORY};
 use crate::jobs::{self, BACKLOGS, JOBS, SPECS};
 use crate::runs::{self, RUNS};
 use crate::table::Table;
-use crate::{claims, cluster};
+use crate::{claims, cluster, days};
 use model::Time;
 use model::cluster::ShardRow;
 use model::id::ShardId;
@@ -43,7 +43,8 @@ pub(crate) fn read(conn: &mut Conn) -> Res<Dump> {
             shard.rows.insert(key, row);
         }
     }
-    for row in all(conn, &HISTORY, "")? {
+    let days = days::all(conn)?;
+    for row in conn.query(&format!("SELECT {} FROM {days} AS h", HISTORY.columns("h")), &[])? {
         if let Some(shard) = shards.get_mut(&shard_of(&row)?) {
             shard.history.push(history::read(&row, 0)?);
         }

@@ -6,6 +6,7 @@
 //! | 53100, 53200, 53400, 54xxx (no room, too large) | `Refused(Room)` | stays |
 //! | 40001, 40P01 (conflict, deadlock), 55P03 (lock timeout), 57014 (statement timeout) | `Refused(Time)` | stays |
 //! | 53300, 57P03 (too many connections, starting up) | `Refused(Time)` | dropped |
+//! | DU004 (another server than before) | `Refused(Time)` | stays: `origin` has looked at it |
 //! | 25006 (read-only: a standby), 42501 (not allowed) | `Refused(ReadOnly)` | dropped: another server may be the primary by then |
 //! | no answer in time; the connection broke; 57P01, 57P02 (shut down: the commit may be done) | `Unknown` | dropped |
 //! | anything else; a value this code does not know | `Unknown` | dropped, or stays after a value |
@@ -24,11 +25,18 @@ pub(crate) const ROW_STATE: &str = "DU001";
 /// A fence was not as expected.
 pub(crate) const FENCE_STATE: &str = "DU002";
 
+/// Called by a node of version 1 when version 1 is over.
+pub(crate) const FORMER_STATE: &str = "DU003";
+/// Another server than the one that wrote this.
+pub(crate) const SERVER_STATE: &str = "DU004";
+
 /// Why a call failed, with the words for a log line.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// No connection could be made: nothing was sent.
     Away(String),
+    /// The server is a replica: it only follows another.
+    Replica,
     /// Not answered in time.
     Silent,
     Sql(tokio_postgres::Error),
@@ -54,6 +62,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Away(words) => write!(f, "no connection to PostgreSQL: {words}"),
+            Fault::Replica => f.write_str("PostgreSQL is a read-only replica here"),
             Fault::Silent => f.write_str("PostgreSQL did not answer in time"),
             Fault::Sql(error) => match error.as_db_error() {
                 Some(db) => write!(f, "PostgreSQL: {} ({})", db.message(), db.code().code()),
@@ -74,15 +83,33 @@ impl Fault {
 
     /// A change or a fence was not as expected: nothing was applied, and a closer look tells which.
     pub fn is_mismatch(&self) -> bool {
-        self.state().is_some_and(|state| {
-            // A unique violation: two who insert the same at the same time.
-            [ROW_STATE, FENCE_STATE, "23505"].contains(&state.code())
-        })
+        // A unique violation: two who insert the same at the same time.
+        self.is(&[ROW_STATE, FENCE_STATE, "23505"])
+    }
+
+    /// A function or a table that is not there: a day of history that was not made yet, or was
+    /// dropped since somebody looked.
+    pub fn is_other_day(&self) -> bool {
+        self.is(&["42883", "42P01"])
+    }
+
+    /// Was this row written the way of a version that is over?
+    pub fn is_former(&self) -> bool {
+        self.is(&[FORMER_STATE])
+    }
+
+    pub fn is_other_server(&self) -> bool {
+        self.is(&[SERVER_STATE])
+    }
+
+    fn is(&self, codes: &[&str]) -> bool {
+        self.state().is_some_and(|state| codes.contains(&state.code()))
     }
 
     pub fn verdict(&self) -> StoreError {
         match self {
             Fault::Away(_) => StoreError::Refused(Refusal::Time),
+            Fault::Replica => StoreError::Refused(Refusal::ReadOnly),
             Fault::Silent | Fault::Odd(_) => StoreError::Unknown,
             Fault::Sql(_) => self.state().map_or(StoreError::Unknown, |state| told(state.code())),
         }
@@ -105,7 +132,7 @@ fn told(code: &str) -> StoreError {
     let refusal = match code {
         "53100" | "53200" | "53400" => Refusal::Room,
         code if code.starts_with("54") => Refusal::Room,
-        "40001" | "40P01" | "55P03" | "57014" | "53300" | "57P03" => Refusal::Time,
+        "40001" | "40P01" | "55P03" | "57014" | "53300" | "57P03" | SERVER_STATE => Refusal::Time,
         "25006" | "42501" => Refusal::ReadOnly,
         _ => return StoreError::Unknown,
     };
@@ -131,6 +158,8 @@ pub enum OpenError {
     },
     /// The schema `duly` is there, but it is not ours.
     Foreign,
+    /// It follows another server and cannot be written to.
+    Replica,
     Sql(String),
 }
 
@@ -138,6 +167,7 @@ impl From<Fault> for OpenError {
     fn from(fault: Fault) -> OpenError {
         match fault {
             Fault::Away(words) => OpenError::Away(words),
+            Fault::Replica => OpenError::Replica,
             fault => OpenError::Sql(fault.to_string()),
         }
     }
@@ -164,6 +194,10 @@ impl fmt::Display for OpenError {
             ),
             OpenError::Foreign => f.write_str(
                 "there is a schema named duly that is not duly's; use a database of its own",
+            ),
+            OpenError::Replica => f.write_str(
+                "PostgreSQL is a read-only replica here, and duly needs the primary: give the \
+                 primary's address, or several as postgres://user@one,two/database",
             ),
             OpenError::Sql(words) => write!(f, "the schema cannot be used: {words}"),
         }

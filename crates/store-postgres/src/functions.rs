@@ -1,14 +1,14 @@
 //! Functions that are not made from a table's columns: the clock, the fence, leases of nodes, and
 //! idempotency keys.
 
-use crate::error::{FENCE_STATE, ROW_STATE};
+use crate::error::{FENCE_STATE, FORMER_STATE, ROW_STATE, SERVER_STATE};
 use crate::limits::{COMMITS_KEPT, EMPTY_WAIT_MS, LEASE_KEPT};
 use crate::table::settings;
 use model::Time;
 
 pub(crate) fn all() -> String {
     let settings = settings();
-    let keys = keys(&settings);
+    let (keys, past) = (keys(&settings), past(&settings));
     let (kept, last) = (LEASE_KEPT.micros(), Time::MAX.micros());
     format!(
         r#"
@@ -22,17 +22,31 @@ CREATE OR REPLACE FUNCTION duly.bucket(due bigint, clock bigint) RETURNS bigint 
 $$;
 COMMENT ON FUNCTION duly.bucket(bigint, bigint) IS 'When the minute begins, or if it is two hours away the hour.';
 
+CREATE OR REPLACE FUNCTION duly.timeline() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+  SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
+$$;
+COMMENT ON FUNCTION duly.timeline() IS 'Grows when a replica is promoted, and when a backup is recovered.';
+
+CREATE OR REPLACE FUNCTION duly.same_server() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF (SELECT timeline FROM duly.meta) <> duly.timeline() THEN
+    RAISE EXCEPTION 'another server than the one that wrote this: it was promoted or recovered' USING ERRCODE = '{SERVER_STATE}';
+  END IF;
+END $$;
+
 CREATE OR REPLACE FUNCTION duly.fence(shards bigint[], epochs bigint[], seqs bigint[], decided bigint[], floors bigint[], bytes bigint[])
 RETURNS bigint {settings} AS $$
 DECLARE now bigint; taken bigint;
 BEGIN
   -- In order, so that two of these never wait for each other.
   PERFORM 1 FROM duly.shards AS s WHERE s.shard = ANY (shards) ORDER BY s.shard FOR SHARE;
+  PERFORM duly.same_server();
   now := duly.clock();
   INSERT INTO duly.commits (shard, seq, epoch, at, floor, history_bytes)
   SELECT x.shard, x.seq, x.epoch, now, coalesce(x.floor, l.floor), l.history_bytes + x.bytes
   FROM unnest(shards, epochs, seqs, decided, floors, bytes) AS x(shard, epoch, seq, decided, floor, bytes)
   JOIN duly.shards AS s ON s.shard = x.shard AND s.epoch = x.epoch
+    AND s.incarnation = (SELECT m.incarnation FROM duly.meta AS m)
   CROSS JOIN LATERAL (
     SELECT c.seq, c.floor, c.history_bytes FROM duly.commits AS c
     WHERE c.shard = x.shard ORDER BY c.seq DESC LIMIT 1) AS l
@@ -48,15 +62,66 @@ END $$;
 COMMENT ON FUNCTION duly.fence(bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) IS
   'Numbers one commit for each shard, or raises: another epoch, another number, or decisions of the future.';
 
-CREATE OR REPLACE FUNCTION duly.renew(a_node bigint, a_boot bigint, ttl bigint) RETURNS bigint {settings} AS $$
+CREATE OR REPLACE FUNCTION duly.renew(a_node bigint, a_boot bigint, ttl bigint, a_version bigint) RETURNS bigint {settings} AS $$
 DECLARE now bigint := duly.clock();
 BEGIN
-  INSERT INTO duly.nodes AS n (node, boot, expires) VALUES (a_node, a_boot, now + least(ttl, {last} - now))
-  ON CONFLICT (node, boot) DO UPDATE SET expires = excluded.expires;
+  PERFORM duly.same_server();
+  INSERT INTO duly.nodes AS n (node, boot, expires, version)
+  VALUES (a_node, a_boot, now + least(ttl, {last} - now), a_version)
+  ON CONFLICT (node, boot) DO UPDATE SET expires = excluded.expires, version = excluded.version;
   DELETE FROM duly.nodes AS n WHERE (n.node, n.boot) <> (a_node, a_boot) AND n.expires <= now - {kept};
   RETURN now;
 END $$;
-{keys}"#
+{past}{keys}"#
+    )
+}
+
+/// What is rarely done to history, over all its tables: to remove rows, and to see that there are
+/// none.
+fn past(settings: &str) -> String {
+    let place = "unnest($1, $2, $3) AS x(shard, run, token) \
+                 WHERE h.run = x.run AND h.token = x.token AND h.shard = x.shard";
+    let check = format!(
+        "IF found_rows <> wanted THEN
+    RAISE EXCEPTION 'history: % of % rows were as expected', found_rows, wanted USING ERRCODE = '{ROW_STATE}';
+  END IF;"
+    );
+    format!(
+        r#"
+CREATE OR REPLACE FUNCTION duly.remove_past(clock bigint, a1 bigint[], a2 bytea[], a3 bigint[], a4 bigint[])
+RETURNS void {settings} AS $$
+DECLARE found_rows bigint := 0; removed_rows bigint; wanted bigint := cardinality(a1); part text;
+BEGIN
+  FOR part IN SELECT name FROM duly.history_tables LOOP
+    EXECUTE format('DELETE FROM duly.%I AS h USING {place}', part) USING a1, a2, a3;
+    GET DIAGNOSTICS removed_rows = ROW_COUNT;
+    found_rows := found_rows + removed_rows;
+  END LOOP;
+  IF 1 <> ANY (a4) THEN found_rows := -1; END IF;
+  {check}
+END $$;
+CREATE OR REPLACE FUNCTION duly.absent_past(clock bigint, a1 bigint[], a2 bytea[], a3 bigint[])
+RETURNS void {settings} AS $$
+DECLARE found_rows bigint; wanted bigint := 0; part text;
+BEGIN
+  FOR part IN SELECT name FROM duly.history_tables LOOP
+    EXECUTE format('SELECT count(*) FROM duly.%I AS h, {place}', part) INTO found_rows USING a1, a2, a3;
+    {check}
+  END LOOP;
+END $$;
+"#
+    )
+}
+
+/// Version 1 is over: what only it calls answers with words.
+pub(crate) fn former(kinds: &str) -> String {
+    let words = "the tables are of version 2 now, and this duly knows version 1: stop it and start the newer one";
+    let body = format!(
+        "LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION '{words}' USING ERRCODE = '{FORMER_STATE}'; END $$;"
+    );
+    format!(
+        "CREATE OR REPLACE FUNCTION duly.insert_history(clock bigint, {kinds}) RETURNS void {body}
+         CREATE OR REPLACE FUNCTION duly.renew(a_node bigint, a_boot bigint, ttl bigint) RETURNS bigint {body}"
     )
 }
 

@@ -1,8 +1,10 @@
-//! The history: found by run and token, and by a job's nominal instants.
+//! The history: found by run and token, and by a job's nominal instants, in all tables that `days`
+//! names.
 
 use crate::batch::{Value, values};
 use crate::cols::Cols;
 use crate::conn::{Conn, Param};
+use crate::days;
 use crate::error::Res;
 use crate::runs::bound;
 use crate::table::Kind::{Bytes, Int, Text};
@@ -12,7 +14,6 @@ use model::read::Outcome;
 use model::row::HistoryRow;
 use model::{Cause, FlowKey, JobId, Namespace, RunId, Time, Token};
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 use store::codec::codes::Code;
 use store::codec::ids::{group_text, job_bytes, last_of, run_bytes};
 use store::outcome::{Past, Seen, stands_for_an_instant};
@@ -52,6 +53,9 @@ pub(crate) static HISTORY: Table = Table {
     made: &[],
     rev: false,
 };
+
+/// What changes rows of history in whichever table they are.
+pub(crate) const ANYWHERE: &str = "past";
 
 /// What a row takes without its texts: 28 columns, a row header, entries in three indexes.
 const BYTES_FIXED: usize = 320;
@@ -149,36 +153,20 @@ pub(crate) fn list(conn: &mut Conn, sql: &str, params: &[Param<'_>]) -> Res<Vec<
     conn.query(sql, params)?.iter().map(|row| read(row, 0)).collect()
 }
 
-static OF_RUN: LazyLock<String> = LazyLock::new(|| {
-    let columns = HISTORY.columns("h");
-    format!("SELECT {columns} FROM duly.history AS h WHERE run = $1 ORDER BY token LIMIT $2")
-});
-
 /// What was tried for a run, in the order of the ends: what became of it without an attempt has no
 /// token and comes last.
 pub(crate) fn of_run(conn: &mut Conn, run: RunId, limit: usize) -> Res<Vec<HistoryRow>> {
-    let id = run_bytes(run).to_vec();
-    let mut rows = list(conn, &OF_RUN, &[(&id, Type::BYTEA), (&bound(limit), Type::INT8)])?;
+    let (id, columns, all) = (run_bytes(run).to_vec(), HISTORY.columns("h"), days::all(conn)?);
+    let sql = format!("SELECT {columns} FROM {all} AS h WHERE run = $1 ORDER BY token LIMIT $2");
+    let mut rows = list(conn, &sql, &[(&id, Type::BYTEA), (&bound(limit), Type::INT8)])?;
     rows.sort_by_key(|row| (row.finished, row.token == Token::NONE, row.token));
     Ok(rows)
 }
 
-static VERDICTS: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT {} FROM duly.history AS h
-         WHERE planned_job = $1 AND nominal >= $2 AND nominal <= $3 ORDER BY nominal LIMIT $4",
-        HISTORY.columns("h")
-    )
-});
-
-static VERDICT_RANGES: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT {} FROM duly.history AS h
-         WHERE planned_job = $1 AND until >= $2 AND until > nominal AND nominal < $2
-         ORDER BY until LIMIT $3",
-        HISTORY.columns("h")
-    )
-});
+const VERDICTS: &str = "planned_job = $1 AND nominal >= $2 AND nominal <= $3
+    ORDER BY nominal LIMIT $4";
+const VERDICT_RANGES: &str = "planned_job = $1 AND until >= $2 AND until > nominal AND nominal < $2
+    ORDER BY until LIMIT $3";
 
 /// Ends and verdicts of a job's instants in `[from, until]`; ranges that reach into it are whole.
 pub(crate) fn verdicts(
@@ -188,12 +176,13 @@ pub(crate) fn verdicts(
     limit: usize,
 ) -> Res<Vec<HistoryRow>> {
     let (id, from, until) = (job_bytes(job).to_vec(), from.micros(), until.micros());
-    let limited = bound(limit);
+    let (limited, columns, all) = (bound(limit), HISTORY.columns("h"), days::all(conn)?);
+    let that = |what: &str| format!("SELECT {columns} FROM {all} AS h WHERE {what}");
     let ranges: [Param<'_>; 3] = [(&id, Type::BYTEA), (&from, Type::INT8), (&limited, Type::INT8)];
-    let mut rows = list(conn, &VERDICT_RANGES, &ranges)?;
+    let mut rows = list(conn, &that(VERDICT_RANGES), &ranges)?;
     let inside: [Param<'_>; 4] =
         [(&id, Type::BYTEA), (&from, Type::INT8), (&until, Type::INT8), (&limited, Type::INT8)];
-    rows.extend(list(conn, &VERDICTS, &inside)?);
+    rows.extend(list(conn, &that(VERDICTS), &inside)?);
     rows.retain(|row| {
         stands_for_an_instant(row.run)
             && (row.status.is_verdict_only() || store::search::filter::is_end(row))
@@ -204,12 +193,12 @@ pub(crate) fn verdicts(
 }
 
 /// Triggers (their part begins with 2) say nothing about the schedule.
-const RANGES: &str = "SELECT run, token, nominal, until, finished, status FROM duly.history
+const RANGES: &str = "SELECT run, token, nominal, until, finished, status FROM ALL_TABLES AS h
      WHERE planned_job = $2 AND until > $3 AND until > nominal AND nominal <= $4
        AND shard = $1 AND get_byte(run, 16) >> 4 <> 2";
 
 const INSTANTS: &str = "SELECT run, token, nominal, nominal, finished, status FROM (
-       SELECT h.*, dense_rank() OVER (ORDER BY nominal) AS place FROM duly.history AS h
+       SELECT h.*, dense_rank() OVER (ORDER BY nominal) AS place FROM ALL_TABLES AS h
        WHERE planned_job = $2 AND nominal > $3 AND nominal <= $4 AND shard = $1
          AND (until IS NULL OR until <= nominal) AND get_byte(run, 16) >> 4 <> 2) AS ranked
      WHERE place <= $5";
@@ -248,10 +237,11 @@ pub(crate) fn outcomes(
         }
     }
     let limited = bound(limit);
-    let mut rows = conn.query(RANGES, &window)?;
+    let all = days::all(conn)?;
+    let mut rows = conn.query(&RANGES.replace("ALL_TABLES", &all), &window)?;
     let mut counted = window.to_vec();
     counted.push((&limited, Type::INT8));
-    rows.extend(conn.query(INSTANTS, &counted)?);
+    rows.extend(conn.query(&INSTANTS.replace("ALL_TABLES", &all), &counted)?);
     for row in rows {
         let past = past(&row)?;
         seen.entry((past.nominal, past.until)).or_default().add(&past);

@@ -6,13 +6,16 @@
 //! - **A person can read it**: tables and columns carry comments, enums are small integers listed
 //!   there, payloads lie in a column of their own.
 //! - **Time** is the database's.
+//! - **History** is a plain table per day, made ahead and dropped whole (`days`).
+//! - **Another server** than the one that wrote this is noticed (`origin`), and nothing is dispatched
+//!   before all shards were taken anew.
 //!
 //! **Failure**: `error` has the table of what PostgreSQL says and what callers are told. A
 //! connection that broke is made anew by the next call, with backoff while the server is away.
 //!
 //! What it does not do: retry, spawn threads or tasks (a connection is driven by the call that uses
 //! it), use a replica, or check that a row belongs to the shard that commits it; ids carry their
-//! shard and the core routes by them. History is one table; a table per day is to come.
+//! shard and the core routes by them.
 
 mod address;
 mod batch;
@@ -23,6 +26,7 @@ mod cols;
 mod commit;
 mod conn;
 mod counts;
+mod days;
 mod dump;
 mod durability;
 mod error;
@@ -32,13 +36,16 @@ mod jobs;
 mod keys;
 mod limits;
 mod net;
+mod origin;
 mod pool;
+mod prune;
 mod put;
 mod read;
 mod runs;
 mod schema;
 mod search;
 mod table;
+mod tables;
 mod wheel;
 
 pub use durability::Durability;
@@ -47,20 +54,22 @@ pub use error::OpenError;
 use address::Address;
 use conn::{Conn, LOOK, WRITE};
 use error::{Fault, Res};
-use limits::{MIGRATE_WAIT, READERS, RENEWERS, SEARCHERS, WRITERS};
+use limits::{DROPPED_TRIES, MIGRATE_WAIT, READERS, RENEWERS, SEARCHERS, WRITERS};
 use model::cluster::{About, Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
 use model::row::{Commit, HistoryRow};
 use model::{Epoch, JobId, Namespace, NodeId, RunId, Span, Spec};
+use origin::Origin;
 use pool::Pool;
 use search::People;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
 };
-use store::{Committed, Store, StoreError};
+use store::{Committed, Store, StoreAbout, StoreError};
 use tokio_postgres::types::Type;
 
 pub struct PostgresStore {
@@ -70,7 +79,11 @@ pub struct PostgresStore {
     searchers: Pool,
     /// A node's lease is renewed whatever the others wait for.
     renewers: Pool,
-    durability: Durability,
+    /// As last seen.
+    durability: Mutex<Durability>,
+    origin: Arc<Origin>,
+    /// Is history written by day? No, while nodes of version 1 live.
+    by_day: AtomicBool,
     /// The words for the last fault, for whoever writes the log.
     fault: Mutex<Option<String>>,
     /// What our node says of itself in its lease row.
@@ -91,22 +104,29 @@ impl PostgresStore {
     pub fn open(address: &str) -> Result<PostgresStore, OpenError> {
         let address = Address::parse(address)?;
         let mut conn = Conn::open(&address, MIGRATE_WAIT)?;
-        let durability = durability::look(&mut conn)?;
+        let durability = durability::check(&mut conn)?;
         schema::migrate(&mut conn)?;
+        let origin = Arc::new(Origin::default());
+        origin.look(&mut conn, true)?;
+        days::make_ahead(&mut conn)?;
+        let by_day = schema::contract(&mut conn)?;
+        let pool = |size| Pool::new(&address, &origin, size);
         Ok(PostgresStore {
-            writers: Pool::new(&address, WRITERS),
-            readers: Pool::new(&address, READERS),
-            searchers: Pool::new(&address, SEARCHERS),
-            renewers: Pool::new(&address, RENEWERS),
-            durability,
+            writers: pool(WRITERS),
+            readers: pool(READERS),
+            searchers: pool(SEARCHERS),
+            renewers: pool(RENEWERS),
+            durability: Mutex::new(durability),
+            origin: origin.clone(),
+            by_day: AtomicBool::new(by_day),
             fault: Mutex::new(None),
             about: Mutex::new(None),
         })
     }
 
-    /// What the server promised when it was opened.
-    pub fn durability(&self) -> &Durability {
-        &self.durability
+    /// What the server promised when it was last looked at.
+    pub fn durability(&self) -> Durability {
+        self.durability.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What the last failed call failed of, in words.
@@ -134,6 +154,33 @@ impl PostgresStore {
         self.judge(self.writers.with(|conn| cluster::set_incarnation(conn, incarnation)))
     }
 
+    /// Is this a restored copy that nobody has allowed to dispatch?
+    pub fn is_restored(&self) -> Result<bool, StoreError> {
+        self.judge(self.readers.with(origin::is_held))
+    }
+
+    /// For `--takeover`: lifts what held a restored copy, and jumps over the epochs that it has not
+    /// seen.
+    pub fn release_restored(&self) -> Result<(), StoreError> {
+        self.writing(origin::release)
+    }
+
+    /// What a person must know, since the last time this was asked: another server was met.
+    pub fn alerts(&self) -> Vec<String> {
+        self.origin.alerts()
+    }
+
+    /// Makes the tables of the days to come, and leaves version 1 behind when nobody needs it. Meant
+    /// to be called now and then.
+    pub fn prepare(&self) -> Result<(), StoreError> {
+        let by_day = self.judge(self.writers.with(|conn| {
+            days::make_ahead(conn)?;
+            schema::contract(conn)
+        }))?;
+        self.by_day.fetch_or(by_day, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Moves the store's clock, for every node that uses the database. Only tests do.
     pub fn move_clock(&self, span: Span) -> Result<(), StoreError> {
         let sql = "UPDATE duly.meta SET clock_offset = clock_offset + $1";
@@ -155,19 +202,33 @@ impl PostgresStore {
     }
 
     /// One consistent picture, and the latest.
-    fn reading<T>(&self, work: impl FnOnce(&mut Conn) -> Res<T>) -> Result<T, StoreError> {
-        self.judge(self.readers.with(|conn| conn.transaction(LOOK, work)))
+    fn reading<T>(&self, work: impl Fn(&mut Conn) -> Res<T>) -> Result<T, StoreError> {
+        self.judge(looking(&self.readers, work))
     }
 
     /// As `reading`, for people.
-    fn searching<T>(&self, work: impl FnOnce(&mut Conn) -> Res<T>) -> Result<T, StoreError> {
-        self.judge(self.searchers.with(|conn| conn.transaction(LOOK, work)))
+    fn searching<T>(&self, work: impl Fn(&mut Conn) -> Res<T>) -> Result<T, StoreError> {
+        self.judge(looking(&self.searchers, work))
     }
+}
+
+/// A table of history that is dropped between the list of tables and the question: from the start.
+fn looking<T>(pool: &Pool, work: impl Fn(&mut Conn) -> Res<T>) -> Res<T> {
+    let mut answer = pool.with(|conn| conn.transaction(LOOK, &work));
+    for _ in 1..DROPPED_TRIES {
+        match answer {
+            Err(fault) if fault.is_other_day() => {
+                answer = pool.with(|conn| conn.transaction(LOOK, &work));
+            }
+            answer => return answer,
+        }
+    }
+    answer
 }
 
 impl Store for PostgresStore {
     fn commit(&self, commits: &[Commit]) -> Result<Committed, StoreError> {
-        self.judge(self.writers.with(|conn| commit::apply(conn, commits)))
+        self.judge(self.writers.with(|conn| commit::apply(conn, commits, &self.by_day)))
     }
 
     fn read(&self, reads: &[(ShardId, Read)]) -> Result<Vec<Page>, StoreError> {
@@ -245,7 +306,7 @@ impl Search for PostgresStore {
     }
 
     fn attempts(&self, run: RunId, limit: usize) -> Result<Vec<HistoryRow>, StoreError> {
-        self.judge(self.searchers.with(|conn| history::of_run(conn, run, limit)))
+        self.searching(|conn| history::of_run(conn, run, limit))
     }
 
     fn verdicts(
@@ -268,10 +329,20 @@ impl Search for PostgresStore {
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
-        self.writing(|conn| counts::prune(conn, prune))
+        self.judge(self.writers.with(|conn| prune::prune(conn, prune)))
     }
 
     fn used_bytes(&self) -> Result<u64, StoreError> {
-        self.judge(self.searchers.with(counts::used_bytes))
+        self.searching(prune::used_bytes)
+    }
+
+    fn about(&self) -> StoreAbout {
+        let found = self.judge(self.searchers.with(durability::look));
+        let answers = found.is_ok();
+        if let Ok(durability) = found {
+            *self.durability.lock().unwrap_or_else(PoisonError::into_inner) = durability;
+        }
+        let last = self.durability();
+        StoreAbout { kind: "postgres", durability: last.to_string(), answers, facts: last.facts() }
     }
 }

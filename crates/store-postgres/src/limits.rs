@@ -24,6 +24,22 @@ pub(crate) const MIGRATE_WAIT: Duration = Duration::from_secs(60);
 /// commits wait behind it. In milliseconds.
 pub(crate) const EMPTY_WAIT_MS: u32 = 50;
 
+/// Dropping a day of history, likewise: readers that come later wait behind it.
+pub(crate) const DROP_WAIT_MS: u32 = 50;
+/// Days of history whose tables are made before they come.
+pub(crate) const MAKE_AHEAD_DAYS: i64 = 2;
+/// Days that one statement of a list looks at; most lists end in the first.
+pub(crate) const DAYS_AT_ONCE: usize = 8;
+/// A call that meets a table that was dropped while it looked begins again so often.
+pub(crate) const DROPPED_TRIES: usize = 3;
+/// Rows of which the mean size is taken, where a table is not as small as what is left in it.
+pub(crate) const SIZE_SAMPLE: i64 = 1_000;
+/// A cluster renews its leases every second. Where nobody did for so long before a server with
+/// another timeline is first met, it is a backup that was recovered, and not a failover.
+pub(crate) const RESTORED_AFTER: Span = Span::from_secs(900);
+/// Alerts that wait to be said; there are few, and nobody may be listening.
+pub(crate) const ALERTS_MAX: usize = 16;
+
 /// Before the n-th attempt in a row to connect: doubling from the first to the last.
 pub(crate) const BACKOFF_FIRST: Duration = Duration::from_millis(10);
 pub(crate) const BACKOFF_LAST: Duration = Duration::from_millis(1_000);

@@ -4,13 +4,17 @@
 
 use crate::address::Address;
 use crate::conn::Conn;
-use crate::error::Res;
+use crate::error::{Fault, Res};
 use crate::limits::{ANSWER_WAIT, BACKOFF_FIRST, BACKOFF_LAST};
+use crate::origin::Origin;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 pub(crate) struct Pool {
     address: Address,
+    origin: Arc<Origin>,
     slots: Vec<Mutex<Option<Conn>>>,
     turn: AtomicUsize,
     /// Attempts to connect that failed in a row.
@@ -18,9 +22,10 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub fn new(address: &Address, size: usize) -> Pool {
+    pub fn new(address: &Address, origin: &Arc<Origin>, size: usize) -> Pool {
         Pool {
             address: address.clone(),
+            origin: origin.clone(),
             slots: (0..size.max(1)).map(|_| Mutex::new(None)).collect(),
             turn: AtomicUsize::new(0),
             failures: AtomicU32::new(0),
@@ -49,7 +54,13 @@ impl Pool {
         if !conn.is_alive() {
             conn = self.connect()?;
         }
-        let result = work(&mut conn);
+        let mut result = work(&mut conn);
+        // A pooler brought us to another server: looked at before anybody goes on there.
+        if result.as_ref().err().is_some_and(Fault::is_other_server)
+            && let Err(fault) = self.origin.look(&mut conn, false)
+        {
+            result = Err(fault);
+        }
         if result.as_ref().err().is_none_or(|fault| fault.keeps_connection()) {
             *slot = Some(conn);
         }
@@ -59,10 +70,11 @@ impl Pool {
     fn connect(&self) -> Res<Conn> {
         let failures = self.failures.load(Ordering::Relaxed);
         if failures > 0 {
-            let doubled = BACKOFF_FIRST.saturating_mul(1 << failures.min(16));
-            std::thread::sleep(doubled.min(BACKOFF_LAST));
+            std::thread::sleep(pause(failures, RandomState::new().hash_one(failures)));
         }
-        match Conn::open(&self.address, ANSWER_WAIT) {
+        let opened = Conn::open(&self.address, ANSWER_WAIT)
+            .and_then(|mut conn| self.origin.look(&mut conn, false).map(|()| conn));
+        match opened {
             Ok(conn) => {
                 self.failures.store(0, Ordering::Relaxed);
                 Ok(conn)
@@ -72,5 +84,28 @@ impl Pool {
                 Err(fault)
             }
         }
+    }
+}
+
+/// Doubling from the first to the last, each with up to half of it taken off: nodes that lost the same
+/// server do not come back together.
+fn pause(failures: u32, random: u64) -> Duration {
+    let doubled = BACKOFF_FIRST.saturating_mul(1 << failures.min(16)).min(BACKOFF_LAST);
+    let half = doubled / 2;
+    half + half.mul_f64((random % 1_024) as f64 / 1_024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_differ() {
+        assert!(pause(1, 0) >= BACKOFF_FIRST && pause(1, 1_023) <= BACKOFF_FIRST * 2);
+        for failures in 1..100 {
+            assert!(pause(failures, u64::MAX) <= BACKOFF_LAST);
+            assert!(pause(failures, 7) < pause(failures, 900), "the same for all nodes");
+        }
+        assert!(pause(99, 0) >= BACKOFF_LAST / 2);
     }
 }

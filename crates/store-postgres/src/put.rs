@@ -4,12 +4,14 @@ use crate::batch::{Batch, Value, Verb, values};
 use crate::commit::{is_replaced, verb};
 use crate::error::Res;
 use crate::net::Net;
-use crate::{claims, history, jobs, keys, runs};
+use crate::{claims, days, history, jobs, keys, runs};
 use model::id::ShardId;
 use model::row::{Expect, Key, Row};
+use std::borrow::Cow;
 use store::codec::ids::{backlog_bytes, job_bytes, run_bytes};
 
-pub(crate) fn push(batch: &mut Batch, shard: ShardId, net: &Net<'_>) -> Res<()> {
+/// `by_day`: history has a table per day, and not the one of version 1.
+pub(crate) fn push(batch: &mut Batch, shard: ShardId, net: &Net<'_>, by_day: bool) -> Res<()> {
     let table = table(net.key);
     let verb = verb(net.expect, net.row.is_some());
     let expected = match net.expect {
@@ -20,6 +22,11 @@ pub(crate) fn push(batch: &mut Batch, shard: ShardId, net: &Net<'_>) -> Res<()> 
         key.extend(expected.clone());
         key
     };
+    let inserted = match net.row {
+        Some(Row::History(row)) if by_day => Cow::Owned(days::table_of(row)),
+        _ if matches!(net.key, Key::History(..)) => Cow::Borrowed("history"),
+        _ => Cow::Borrowed(table),
+    };
     let Some(row) = net.row else {
         batch.push(table, verb, by_key(place(shard, net.key)));
         return Ok(());
@@ -27,11 +34,11 @@ pub(crate) fn push(batch: &mut Batch, shard: ShardId, net: &Net<'_>) -> Res<()> 
     let mut row = row_values(shard, net, row)?;
     if is_replaced(net.key) && verb == Verb::Update {
         batch.push(table, Verb::Remove, by_key(place(shard, net.key)));
-        batch.push(table, Verb::Insert, row);
+        batch.push(inserted, Verb::Insert, row);
         return Ok(());
     }
     row.extend(expected);
-    batch.push(table, verb, row);
+    batch.push(inserted, verb, row);
     Ok(())
 }
 
@@ -45,7 +52,7 @@ fn table(key: &Key) -> &'static str {
         Key::Idempotency(_) => keys::NAME,
         Key::Checkpoint(_) => claims::CHECKPOINTS.name,
         Key::Hold(_) => claims::HOLDS.name,
-        Key::History(..) => history::HISTORY.name,
+        Key::History(..) => history::ANYWHERE,
     }
 }
 

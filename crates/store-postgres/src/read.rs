@@ -24,7 +24,11 @@ pub(crate) fn pages(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<Page>
 pub(crate) fn is_one_statement(reads: &[(ShardId, Read)]) -> bool {
     let [(_, read)] = reads else { return reads.is_empty() };
     match read {
-        Read::Rows(keys) => keys.windows(2).all(|two| from(&two[0]) == from(&two[1])),
+        // History lies in several tables, which are listed first.
+        Read::Rows(keys) => {
+            keys.windows(2).all(|two| from(&two[0]) == from(&two[1]))
+                && keys.first().is_none_or(|key| from(key) != From::History)
+        }
         Read::Due { .. } | Read::Outcomes { .. } | Read::Spec { .. } => false,
         Read::Flow { .. }
         | Read::Flows { .. }
@@ -119,7 +123,11 @@ fn of_table(conn: &mut Conn, from: From, keys: &Arrays) -> Res<Vec<(usize, Row)>
         From::Holds => &claims::HOLDS,
         From::History => &history::HISTORY,
     };
-    let rows = conn.query(&table.select(), &keys.params())?;
+    let source = match from {
+        From::History => crate::days::all(conn)?,
+        _ => format!("duly.{}", table.name),
+    };
+    let rows = conn.query(&table.select(&source), &keys.params())?;
     rows.iter()
         .map(|row| {
             let n = Cols::from(row, table.name, 0).num()?;

@@ -4,9 +4,11 @@
 use crate::claims::{self, LEASES};
 use crate::cols::Cols;
 use crate::conn::{Conn, Param};
+use crate::days::{self, Day, source};
 use crate::error::{Fault, Res};
 use crate::history::{self, HISTORY};
 use crate::jobs::{self, JOBS};
+use crate::limits::DAYS_AT_ONCE;
 use crate::runs::{self, RUNS, bound};
 use model::row::{HistoryRow, RunRow};
 use model::{JobId, Namespace, RunId, Spec, Time};
@@ -39,49 +41,17 @@ static DEAD: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-static ENDED: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT {}, h.hid FROM duly.history AS h WHERE hid < $1 ORDER BY hid DESC LIMIT $2",
-        HISTORY.columns("h")
-    )
-});
-
-static FAILED: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT {}, h.hid FROM duly.history AS h
-         WHERE state_after = 7 AND namespace = $3 AND hid < $1 ORDER BY hid DESC LIMIT $2",
-        HISTORY.columns("h")
-    )
-});
-
-static BY_RUN: LazyLock<String> = LazyLock::new(|| {
-    let columns = HISTORY.columns("h");
-    format!("SELECT {columns} FROM duly.history AS h WHERE run < $1 ORDER BY run DESC LIMIT $2")
-});
-
-static OF_JOB: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT {} FROM duly.history AS h WHERE planned_job = $1 AND (nominal, run) < ($2, $3)
-         ORDER BY nominal DESC, run DESC LIMIT $4",
-        HISTORY.columns("h")
-    )
-});
+const ENDED: &str = "hid < $1 ORDER BY hid DESC LIMIT $2";
+const FAILED: &str = "state_after = 7 AND namespace = $3 AND hid < $1 ORDER BY hid DESC LIMIT $2";
+const BY_RUN: &str = "run < $1 ORDER BY run DESC LIMIT $2";
+const OF_JOB: &str = "planned_job = $1 AND (nominal, run) < ($2, $3)
+    ORDER BY nominal DESC, run DESC LIMIT $4";
 
 static LEASE_OF: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT x.n, {} FROM unnest($1, $2) WITH ORDINALITY AS x(shard, run, n)
          JOIN duly.leases AS l ON l.shard = x.shard AND l.run = x.run",
         LEASES.columns("l")
-    )
-});
-
-/// Tokens grow, so the largest is the last attempt that ended.
-static LAST_OF: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT x.n, {} FROM unnest($1) WITH ORDINALITY AS x(run, n)
-         CROSS JOIN LATERAL (SELECT * FROM duly.history AS h WHERE h.run = x.run
-           ORDER BY token DESC LIMIT 1) AS h",
-        HISTORY.columns("h")
     )
 });
 
@@ -101,6 +71,44 @@ impl<'a> People<'a> {
     ) -> Res<Vec<T>> {
         self.0.borrow_mut().query(sql, params)?.iter().map(read).collect()
     }
+
+    /// All of history.
+    fn tables(&self) -> Res<String> {
+        days::all(&mut self.0.borrow_mut())
+    }
+
+    /// A chunk of ends before a place, a few days at a time: places of a day are before those of
+    /// the next.
+    fn ends(&self, what: &str, before: i64, more: &[Param<'_>]) -> Res<Vec<(HistoryRow, i64)>> {
+        let mut parts = days::list(&mut self.0.borrow_mut())?;
+        parts.retain(|part| part.day <= Day::of_place(before));
+        let mut found = Vec::new();
+        for parts in parts.chunks(DAYS_AT_ONCE * 2) {
+            let left = bound(CHUNK - found.len());
+            let mut params: Vec<Param<'_>> = vec![(&before, Type::INT8), (&left, Type::INT8)];
+            params.extend_from_slice(more);
+            found.extend(self.list(&past(&source(parts), what), &params, with_hid)?);
+            if found.len() >= CHUNK {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Rows of these tables of history with their places.
+fn past(tables: &str, what: &str) -> String {
+    format!("SELECT {}, h.hid FROM {tables} AS h WHERE {what}", HISTORY.columns("h"))
+}
+
+/// Tokens grow, so the largest is the last attempt that ended.
+fn last_of(tables: &str) -> String {
+    format!(
+        "SELECT x.n, {} FROM unnest($1) WITH ORDINALITY AS x(run, n)
+         CROSS JOIN LATERAL (SELECT * FROM {tables} AS h WHERE h.run = x.run
+           ORDER BY token DESC LIMIT 1) AS h",
+        HISTORY.columns("h")
+    )
 }
 
 fn with_hid(row: &tokio_postgres::Row) -> Res<(HistoryRow, i64)> {
@@ -151,8 +159,9 @@ impl Rows for People<'_> {
         {
             leases[at] = Some(lease);
         }
+        let sql = last_of(&self.tables()?);
         for (at, last) in
-            self.list(&LAST_OF, &params[1..], |row| Ok((place(row)?, history::read(row, 1)?)))?
+            self.list(&sql, &params[1..], |row| Ok((place(row)?, history::read(row, 1)?)))?
         {
             lasts[at] = Some(Box::new(last));
         }
@@ -165,22 +174,16 @@ impl Rows for People<'_> {
     }
 
     fn ended(&self, before: i64) -> Res<Vec<(HistoryRow, i64)>> {
-        let params: [Param<'_>; 2] = [(&before, Type::INT8), (&bound(CHUNK), Type::INT8)];
-        self.list(&ENDED, &params, with_hid)
+        self.ends(ENDED, before, &[])
     }
 
     fn failed(&self, namespace: Namespace, before: i64) -> Res<Vec<(HistoryRow, i64)>> {
-        let params: [Param<'_>; 3] = [
-            (&before, Type::INT8),
-            (&bound(CHUNK), Type::INT8),
-            (&i64::from(namespace.0), Type::INT8),
-        ];
-        self.list(&FAILED, &params, with_hid)
+        self.ends(FAILED, before, &[(&i64::from(namespace.0), Type::INT8)])
     }
 
     fn by_run(&self, before: &[u8]) -> Res<Vec<HistoryRow>> {
         let params: [Param<'_>; 2] = [(&before, Type::BYTEA), (&bound(CHUNK), Type::INT8)];
-        self.list(&BY_RUN, &params, |row| history::read(row, 0))
+        self.list(&past(&self.tables()?, BY_RUN), &params, |row| history::read(row, 0))
     }
 
     fn of_job(&self, job: JobId, before: (Time, RunId)) -> Res<Vec<HistoryRow>> {
@@ -190,7 +193,7 @@ impl Rows for People<'_> {
             (&run_bytes(before.1).to_vec(), Type::BYTEA),
             (&bound(CHUNK), Type::INT8),
         ];
-        self.list(&OF_JOB, &params, |row| history::read(row, 0))
+        self.list(&past(&self.tables()?, OF_JOB), &params, |row| history::read(row, 0))
     }
 
     fn of_run(&self, run: RunId) -> Res<Vec<HistoryRow>> {

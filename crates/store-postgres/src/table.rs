@@ -69,15 +69,16 @@ impl Table {
         self.key.len() + self.values.len()
     }
 
-    /// Rows by their keys: `$1…` are arrays of key columns; the first column is the place in them.
-    pub fn select(&self) -> String {
+    /// Rows of `source` by their keys: `$1…` are arrays of key columns; the first column is the place
+    /// in them.
+    pub fn select(&self, source: &str) -> String {
         let marks: Vec<String> = (1..=self.key.len()).map(|n| format!("${n}")).collect();
         format!(
-            "SELECT x.n, {} FROM unnest({}) WITH ORDINALITY AS x({}, n) JOIN duly.{} AS t ON {}",
+            "SELECT x.n, {} FROM unnest({}) WITH ORDINALITY AS x({}, n) JOIN {} AS t ON {}",
             self.columns("t"),
             marks.join(", "),
             names(self.key),
-            self.name,
+            source,
             self.is_row()
         )
     }
@@ -87,36 +88,55 @@ impl Table {
         equal.collect::<Vec<_>>().join(" AND ")
     }
 
+    /// The function that inserts into a table of these columns that is called `table`, rows that
+    /// meet the condition `that`.
+    pub fn insert(&self, table: &str, that: &str) -> String {
+        let all: Vec<Column> = self.all().copied().collect();
+        let mut targets = names(&all);
+        let mut sources = all.iter().map(|(name, _)| format!("x.{name}")).collect::<Vec<_>>();
+        for (name, expression) in self.made {
+            let _ = write!(targets, ", {name}");
+            sources.push((*expression).to_string());
+        }
+        let body = format!(
+            "INSERT INTO duly.{table} ({targets}) SELECT {} FROM {}{that} ON CONFLICT DO NOTHING",
+            sources.join(", "),
+            rows(&all)
+        );
+        let mut out = String::new();
+        function(&mut out, &format!("insert_{table}"), table, &all, &body);
+        out
+    }
+
+    pub fn drop_insert(&self, table: &str) -> String {
+        format!("DROP FUNCTION duly.insert_{table}(bigint, {})", self.kinds())
+    }
+
+    /// The types of the arrays that carry its columns, named as `function` names them.
+    pub fn kinds(&self) -> String {
+        let kinds =
+            self.all().enumerate().map(|(n, (_, kind))| format!("a{} {}", n + 1, kind.array()));
+        kinds.collect::<Vec<_>>().join(", ")
+    }
+
     /// The statements that make the four functions.
     pub fn functions(&self) -> String {
         let mut out = String::new();
         let table = self.name;
         let all: Vec<Column> = self.all().copied().collect();
-        let column = |(name, _): &Column| format!("x.{name}");
-        let mut targets = names(&all);
-        let mut sources = all.iter().map(column).collect::<Vec<_>>().join(", ");
         let mut sets: Vec<String> =
             self.values.iter().map(|(name, _)| format!("{name} = x.{name}")).collect();
         sets.extend(
             self.kept.iter().map(|(name, _)| format!("{name} = coalesce(x.{name}, t.{name})")),
         );
-        for (name, expression) in self.made {
-            let _ = write!(targets, ", {name}");
-            let _ = write!(sources, ", {expression}");
-            sets.push(format!("{name} = {expression}"));
-        }
+        sets.extend(self.made.iter().map(|(name, expression)| format!("{name} = {expression}")));
         let is_row = self.is_row();
         // A row that does not count has revision 1, which no index needs to look up.
         let met = if self.rev { "t.rev = x.expected" } else { "x.expected = 1" };
         let mut expecting = all.clone();
         expecting.push(("expected", Kind::Int));
         let mut key = self.key.to_vec();
-        let rows = rows(&all);
-        let body = format!(
-            "INSERT INTO duly.{table} ({targets}) SELECT {sources} FROM {rows} \
-             ON CONFLICT DO NOTHING"
-        );
-        function(&mut out, &format!("insert_{table}"), table, &all, &body);
+        out.push_str(&self.insert(table, ""));
         let rows = self::rows(&expecting);
         let body = format!(
             "UPDATE duly.{table} AS t SET {} FROM {rows} WHERE {is_row} AND {met}",

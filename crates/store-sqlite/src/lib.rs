@@ -59,7 +59,7 @@ use store::memory::Dump;
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
 };
-use store::{Committed, Refusal, Store, StoreError};
+use store::{StoreAbout, Committed, Refusal, Store, StoreError};
 
 const READERS: usize = 2;
 
@@ -394,5 +394,10 @@ impl Search for SqliteStore {
 
     fn used_bytes(&self) -> Result<u64, StoreError> {
         self.searching(|conn, _| counts::used_bytes(conn))
+    }
+
+    fn about(&self) -> StoreAbout {
+        let answers = self.broken().is_none();
+        StoreAbout { answers, ..StoreAbout::embedded("sqlite", "durable before it answers") }
     }
 }

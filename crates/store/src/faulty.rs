@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use crate::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
 };
-use crate::{Committed, Refusal, Store, StoreError};
+use crate::{StoreAbout, Committed, Refusal, Store, StoreError};
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::job::Spec;
@@ -224,6 +224,10 @@ impl<S: Search> Search for FaultyStore<S> {
 
     fn used_bytes(&self) -> Result<u64, StoreError> {
         self.inner.used_bytes()
+    }
+
+    fn about(&self) -> StoreAbout {
+        self.inner.about()
     }
 }
 

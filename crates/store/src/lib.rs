@@ -10,6 +10,7 @@
 //! one of three things: applied (`Ok` and the outcome), not applied (`Ok` and another outcome, or
 //! `Refused`), or not known (`Unknown`). Nothing here retries.
 
+pub mod about;
 pub mod catalog;
 pub mod codec;
 pub mod conformance;
@@ -18,6 +19,7 @@ pub mod memory;
 pub mod outcome;
 pub mod search;
 
+pub use about::StoreAbout;
 pub use faulty::FaultyStore;
 pub use memory::MemoryStore;
 

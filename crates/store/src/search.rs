@@ -16,7 +16,7 @@ pub mod scan;
 
 pub use filter::{CauseKind, FindJobs, FindRuns, States};
 
-use crate::StoreError;
+use crate::{StoreAbout, StoreError};
 use model::row::{HistoryRow, JobRow, LeaseRow, RunRow};
 use model::{JobId, Namespace, RunId, Span, Spec, Text, Time};
 use std::sync::Arc;
@@ -44,10 +44,13 @@ pub trait Search: Send + Sync {
         queue: &str,
         soon: Span,
     ) -> Result<QueueCounts, StoreError>;
-    /// Removes old history, a slice at a time: the caller goes on at `next` until there is none.
+    /// Removes old history, a slice at a time: the caller goes on at `next` until there is none. A
+    /// store may keep a day (UTC) until all of it is old.
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError>;
     /// Bytes that all of it takes, without room that is free inside.
     fn used_bytes(&self) -> Result<u64, StoreError>;
+    /// What it is and what it promises.
+    fn about(&self) -> StoreAbout;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +128,7 @@ pub struct Prune {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pruned {
+    /// Rows, about.
     pub removed: usize,
     /// None: the first row that is too young was met, or the end.
     pub next: Option<u64>,

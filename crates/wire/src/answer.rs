@@ -254,6 +254,20 @@ pub struct Version {
     pub version: &'static str,
     /// The version of the time zone database.
     pub tzdb: &'static str,
+    pub store: StoreAbout,
+}
+
+/// Where jobs are kept, and what is safe there.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StoreAbout {
+    /// `memory`, `sqlite` or `postgres`.
+    pub kind: &'static str,
+    /// What is safe when it has answered, in words.
+    pub durability: String,
+    /// Does it answer now? The rest is what it said last.
+    pub answers: bool,
+    /// What the words rest on, in the store's own names.
+    pub facts: std::collections::BTreeMap<&'static str, String>,
 }
 
 /// What `GET /v1/doctor` counted.

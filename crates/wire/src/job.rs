@@ -2,7 +2,10 @@
 //! form: whether a schedule makes sense is the calendar's to say.
 
 use crate::fields::{Faults, Object};
-use crate::limits::{CODES_MAX, EXPRESSION_MAX, KEY_MAX, PAIRS_MAX, SHORT_MAX, URL_MAX};
+use crate::limits::{
+    ARGUMENTS_MAX, CODES_MAX, EXPRESSION_MAX, KEY_MAX, PAIRS_MAX, SHORT_MAX, STREAM_LEN_MAX,
+    URL_MAX,
+};
 
 #[derive(Debug, Default)]
 pub struct JobRequest {
@@ -58,6 +61,14 @@ pub enum WhenRequest {
 pub enum TargetRequest {
     Http { url: String, method: Option<String>, headers: Vec<(String, String)> },
     Worker { kind: String },
+    Command { argv: Vec<String>, env: Vec<(String, String)> },
+    Publish(BrokerRequest),
+}
+
+#[derive(Debug)]
+pub enum BrokerRequest {
+    Redis { url: String, stream: String, max_len: Option<u64> },
+    RabbitMq { url: String, exchange: Option<String>, routing_key: String },
 }
 
 #[derive(Debug)]
@@ -82,7 +93,7 @@ impl JobRequest {
         match object.object("target", faults) {
             Some(target) => job.target = read_target(target, faults),
             None if faults.list.iter().all(|fault| fault.pointer != target_at) => {
-                faults.add(target_at, "a target is missing: {\"http\":{…}} or {\"worker\":{…}}");
+                faults.add(target_at, "a target is missing: {\"http\":{…}}, {\"worker\":{…}}, {\"command\":{…}} or {\"publish\":{…}}");
             }
             None => {}
         }
@@ -185,11 +196,18 @@ impl ScheduleRequest {
     }
 }
 
+/// The forms of a target.
+pub const TARGETS: [&str; 4] = ["http", "worker", "command", "publish"];
+
 pub fn read_target(mut object: Object<'_>, faults: &mut Faults) -> Option<TargetRequest> {
-    object.later("publish", faults);
-    object.later("command", faults);
-    let target = match object.one_of(&["http", "worker"], faults) {
+    let target = match object.one_of(&TARGETS, faults) {
         Some("http") => object.object("http", faults).and_then(|http| read_http(http, faults)),
+        Some("command") => {
+            object.object("command", faults).and_then(|command| read_command(command, faults))
+        }
+        Some("publish") => {
+            object.object("publish", faults).and_then(|publish| read_publish(publish, faults))
+        }
         Some(_) => object.object("worker", faults).and_then(|worker| read_worker(worker, faults)),
         None => None,
     };
@@ -208,6 +226,62 @@ fn read_http(mut http: Object<'_>, faults: &mut Faults) -> Option<TargetRequest>
     }
     let method = method.map(str::to_string);
     url.map(|url| TargetRequest::Http { url, method, headers })
+}
+
+fn read_command(mut command: Object<'_>, faults: &mut Faults) -> Option<TargetRequest> {
+    let argv_at = command.at("argv");
+    let argv = command.texts("argv", ARGUMENTS_MAX, faults);
+    let env = command.pairs("env", PAIRS_MAX, faults);
+    command.finish(faults);
+    if argv.as_ref().is_none_or(Vec::is_empty) && !faults.at(&argv_at) {
+        faults.add(argv_at, "a program is missing: [\"/usr/local/bin/tidy\", \"--all\"]");
+        return None;
+    }
+    argv.map(|argv| TargetRequest::Command { argv, env })
+}
+
+fn read_publish(mut publish: Object<'_>, faults: &mut Faults) -> Option<TargetRequest> {
+    let broker = match publish.one_of(&["redis", "rabbitmq"], faults) {
+        Some("redis") => {
+            publish.object("redis", faults).and_then(|redis| read_redis(redis, faults))
+        }
+        Some(_) => {
+            publish.object("rabbitmq", faults).and_then(|rabbit| read_rabbit(rabbit, faults))
+        }
+        None => None,
+    };
+    publish.finish(faults);
+    broker.map(TargetRequest::Publish)
+}
+
+fn read_redis(mut redis: Object<'_>, faults: &mut Faults) -> Option<BrokerRequest> {
+    let url = wanted(&mut redis, "url", URL_MAX, faults);
+    let stream = wanted(&mut redis, "stream", KEY_MAX, faults);
+    let max_len = redis.number("max_len", 1..=STREAM_LEN_MAX, faults);
+    redis.finish(faults);
+    Some(BrokerRequest::Redis { url: url?, stream: stream?, max_len })
+}
+
+fn read_rabbit(mut rabbit: Object<'_>, faults: &mut Faults) -> Option<BrokerRequest> {
+    let url = wanted(&mut rabbit, "url", URL_MAX, faults);
+    let exchange = rabbit.short("exchange", KEY_MAX, faults);
+    let routing_key = wanted(&mut rabbit, "routing_key", KEY_MAX, faults);
+    rabbit.finish(faults);
+    Some(BrokerRequest::RabbitMq { url: url?, exchange, routing_key: routing_key? })
+}
+
+fn wanted(
+    object: &mut Object<'_>,
+    name: &'static str,
+    longest: usize,
+    faults: &mut Faults,
+) -> Option<String> {
+    let at = object.at(name);
+    let text = object.short(name, longest, faults);
+    if text.is_none() && !faults.at(&at) {
+        faults.add(at, format!("{name} is missing"));
+    }
+    text
 }
 
 fn read_worker(mut worker: Object<'_>, faults: &mut Faults) -> Option<TargetRequest> {

@@ -6,6 +6,7 @@
 //! lengths are i64 microseconds), and it neither checks schedules nor reads a clock.
 
 pub mod answer;
+pub mod broker;
 pub mod duration;
 pub mod fields;
 pub mod host;

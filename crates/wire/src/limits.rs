@@ -6,6 +6,11 @@ pub const SHORT_MAX: usize = 128;
 pub const KEY_MAX: usize = 255;
 /// The longest URL of a webhook.
 pub const URL_MAX: usize = 2_048;
+/// The most arguments of a command, its program among them, and the longest of them in bytes.
+pub const ARGUMENTS_MAX: usize = 64;
+pub const ARGUMENT_MAX: usize = 4_096;
+/// The largest `max_len` of a stream.
+pub const STREAM_LEN_MAX: u64 = 1_000_000_000;
 /// The most tags, and the most headers, of a job.
 pub const PAIRS_MAX: usize = 32;
 /// The most statuses that a job calls permanent.

@@ -209,6 +209,7 @@ impl Host {
             (Under::Look, answer) => {
                 self.owning = false;
                 if let StoreAnswer::Renew(view) = answer {
+                    self.doubt(&view);
                     self.lease_renewed(local, sent, id, view.now);
                     self.ownership.handle_look(view);
                 }

@@ -34,10 +34,21 @@ pub fn free_port() -> u16 {
 
 impl Server {
     pub fn start() -> Server {
+        Server::make("start", None)
+    }
+
+    /// An asynchronous replica of this one.
+    pub fn replica(&self) -> Server {
+        Server::make("replica", Some(self.path()))
+    }
+
+    fn make(verb: &str, from: Option<&str>) -> Server {
         let folder = TempDir::with_prefix("duly-postgres-").expect("a folder").keep();
         let port = free_port();
         let path = folder.to_str().expect("a plain path").to_string();
-        postgres_sh(&["start", &path, &port.to_string()]);
+        let mut args = vec![verb.to_string(), path.clone(), port.to_string()];
+        args.extend(from.map(str::to_string));
+        postgres_sh(&args.iter().map(String::as_str).collect::<Vec<_>>());
         // The read end of our pipe closes when this process ends, however it ends.
         let waits = "cat >/dev/null; \"$0\" stop \"$1\"; rm -rf \"$1\"";
         let mut guard = Command::new("setsid")
@@ -80,6 +91,22 @@ impl Server {
         })
     }
 
+    /// The one value that a statement answers with, as text.
+    pub fn ask(&self, database: &str, sql: &str) -> String {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let connected = tokio_postgres::connect(&self.address(database), NoTls).await;
+            let (client, driver) = connected.expect("a connection");
+            let driver = tokio::spawn(driver);
+            let sql = format!("SELECT ({sql})::text");
+            let row = client.query_one(&sql, &[]).await.expect("an answer");
+            drop(client);
+            let _ = driver.await;
+            row.get::<_, Option<String>>(0).unwrap_or_default()
+        })
+    }
+
     /// An empty database.
     pub fn database(&self) -> String {
         self.copy_of("template1")
@@ -116,4 +143,38 @@ pub fn server() -> &'static Server {
 pub fn make() -> PostgresStore {
     let name = server().filled();
     PostgresStore::open(&server().address(&name)).expect("it opens")
+}
+
+/// A transaction of somebody else, open until it is ended, in a thread of its own.
+pub struct Held {
+    end: std::sync::mpsc::Sender<()>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Held {
+    /// Returns when the statements have run.
+    pub fn begin(address: &str, sql: &str) -> Held {
+        let (end, ended) = std::sync::mpsc::channel();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let (address, sql) = (address.to_string(), format!("BEGIN; {sql}"));
+        let thread = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+            let runtime = runtime.expect("a runtime");
+            let connected = runtime.block_on(tokio_postgres::connect(&address, NoTls));
+            let (client, driver) = connected.expect("a connection");
+            runtime.spawn(driver);
+            runtime.block_on(client.batch_execute(&sql)).expect("the statements run");
+            ready.send(()).expect("somebody waits");
+            let _ = ended.recv();
+            runtime.block_on(client.batch_execute("ROLLBACK")).expect("it ends");
+        });
+        is_ready.recv().expect("the statements ran");
+        Held { end, thread }
+    }
+
+    pub fn end(self) {
+        let _ = self.end.send(());
+        self.thread.join().expect("no panic");
+    }
 }

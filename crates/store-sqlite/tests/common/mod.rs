@@ -14,7 +14,7 @@ use store::conformance::TestStore;
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
 };
-use store::{Committed, Store, StoreError};
+use store::{Committed, Store, StoreAbout, StoreError};
 use store_sqlite::{OpenError, SqliteStore};
 use tempfile::TempDir;
 
@@ -132,5 +132,9 @@ impl Search for Moved {
 
     fn used_bytes(&self) -> Result<u64, StoreError> {
         self.store.used_bytes()
+    }
+
+    fn about(&self) -> StoreAbout {
+        self.store.about()
     }
 }

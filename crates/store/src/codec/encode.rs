@@ -12,11 +12,14 @@
 use super::NotKnown;
 use model::job::{CatchUp, Overlap};
 use model::{
-    Bytes, Dialect, Dst, Gap, Namespace, Policy, Repeat, ScheduleSpec, Span, Spec, Target, Text,
-    Time, When,
+    Broker, Bytes, Dialect, Dst, Gap, Namespace, Policy, Repeat, ScheduleSpec, Span, Spec, Target,
+    Text, Time, When,
 };
 
 const VERSION: u8 = 1;
+/// Of specs whose target the first version did not know: code that knows only that one must not take
+/// them for something else.
+const VERSION_TARGETS: u8 = 2;
 
 // Never reuse a number.
 const NAMESPACE: u8 = 1;
@@ -42,10 +45,20 @@ const OVERLAP: u8 = 20;
 const CATCH_UP: u8 = 21;
 const PERMANENT: u8 = 22;
 const REQUEST_ID: u8 = 23;
+const COMMAND: u8 = 24;
+const ARGUMENT: u8 = 25;
+const ENVIRONMENT: u8 = 26;
+const REDIS: u8 = 27;
+const REDIS_MAX_LEN: u8 = 28;
+const RABBITMQ: u8 = 29;
+const ROUTING_KEY: u8 = 30;
 
 pub fn encode(spec: &Spec) -> Result<Vec<u8>, NotKnown> {
     let mut out = Writer(Vec::with_capacity(160));
-    out.0.push(VERSION);
+    out.0.push(match &spec.target {
+        Target::Http { .. } | Target::Worker { .. } => VERSION,
+        _ => VERSION_TARGETS,
+    });
     out.field(NAMESPACE, |out| out.number(spec.namespace.0.into()));
     out.text(NAME, spec.name.as_deref());
     out.text(OWNER, spec.owner.as_deref());
@@ -73,6 +86,23 @@ pub fn encode(spec: &Spec) -> Result<Vec<u8>, NotKnown> {
             }
         }
         Target::Worker { kind } => out.text(WORKER, Some(kind)),
+        Target::Command { argv, env } => {
+            out.field(COMMAND, |_| {});
+            argv.iter().for_each(|one| out.text(ARGUMENT, Some(one)));
+            for (name, value) in env {
+                out.field(ENVIRONMENT, |out| out.pair(name, value));
+            }
+        }
+        Target::Publish(Broker::Redis { url, stream, max_len }) => {
+            out.field(REDIS, |out| out.pair(stream, url));
+            if let Some(most) = max_len {
+                out.field(REDIS_MAX_LEN, |out| out.number(*most));
+            }
+        }
+        Target::Publish(Broker::RabbitMq { url, exchange, routing_key }) => {
+            out.field(RABBITMQ, |out| out.pair(exchange, url));
+            out.text(ROUTING_KEY, Some(routing_key));
+        }
         other => return Err(cannot("target", other)),
     }
     out.text(CONTENT_TYPE, Some(&spec.content_type));
@@ -130,7 +160,7 @@ fn cannot(what: &str, value: &dyn std::fmt::Debug) -> NotKnown {
 /// None where the bytes are not of a version or shape that this code knows.
 pub fn decode(body: &[u8], payload: Bytes) -> Option<Spec> {
     let (version, rest) = body.split_first()?;
-    if *version != VERSION {
+    if ![VERSION, VERSION_TARGETS].contains(version) {
         return None;
     }
     let mut spec = Spec {
@@ -178,6 +208,30 @@ pub fn decode(body: &[u8], payload: Bytes) -> Option<Spec> {
                 _ => return None,
             },
             WORKER => spec.target = Target::Worker { kind: field.text()?.into() },
+            COMMAND => spec.target = Target::Command { argv: Vec::new(), env: Vec::new() },
+            ARGUMENT | ENVIRONMENT => match (&mut spec.target, tag) {
+                (Target::Command { argv, .. }, ARGUMENT) => argv.push(field.text()?.into()),
+                (Target::Command { env, .. }, _) => env.push(field.pair()?),
+                _ => return None,
+            },
+            REDIS => {
+                let (stream, url) = field.pair()?;
+                spec.target = Target::Publish(Broker::Redis { url, stream, max_len: None });
+            }
+            REDIS_MAX_LEN => match &mut spec.target {
+                Target::Publish(Broker::Redis { max_len, .. }) => *max_len = Some(field.number()?),
+                _ => return None,
+            },
+            RABBITMQ => {
+                let ((exchange, url), routing_key) = (field.pair()?, Text::from(""));
+                spec.target = Target::Publish(Broker::RabbitMq { url, exchange, routing_key });
+            }
+            ROUTING_KEY => match &mut spec.target {
+                Target::Publish(Broker::RabbitMq { routing_key, .. }) => {
+                    *routing_key = field.text()?.into();
+                }
+                _ => return None,
+            },
             CONTENT_TYPE => spec.content_type = field.text()?.into(),
             QUEUE => spec.queue = field.text()?.into(),
             GROUP => spec.group = Some(field.text()?.into()),

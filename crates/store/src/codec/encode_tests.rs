@@ -17,6 +17,37 @@ fn every_field_round_trips() {
     bare.schedule = ScheduleSpec::new(When::Now);
     bare.target = Target::Worker { kind: "mail".into() };
     round_trip(&bare);
+    let texts = |all: &[&str]| all.iter().map(|one| Text::from(*one)).collect::<Vec<_>>();
+    let pair = |name: &str, value: &str| (Text::from(name), Text::from(value));
+    for target in [
+        Target::Command { argv: texts(&["/bin/true"]), env: Vec::new() },
+        Target::Command {
+            argv: texts(&["/bin/x", "", "a b"]),
+            env: vec![pair("A", ""), pair("B", "=")],
+        },
+        Target::Publish(Broker::Redis {
+            url: "redis://h".into(),
+            stream: "s".into(),
+            max_len: None,
+        }),
+        Target::Publish(Broker::Redis {
+            url: "".into(),
+            stream: "".into(),
+            max_len: Some(u64::MAX),
+        }),
+        Target::Publish(Broker::RabbitMq {
+            url: "amqp://u:p@h/v".into(),
+            exchange: "".into(),
+            routing_key: "k".into(),
+        }),
+    ] {
+        bare.target = target;
+        round_trip(&bare);
+        // Code of the first version must not read it as something that it knows.
+        assert_eq!(encode(&bare).expect("known")[0], VERSION_TARGETS);
+    }
+    bare.target = Target::Worker { kind: "mail".into() };
+    assert_eq!(encode(&bare).expect("known")[0], VERSION, "old files stay readable by old code");
     let mut odd = Spec::clone(&full);
     odd.name = Some("".into());
     odd.queue = "x".repeat(300).into();

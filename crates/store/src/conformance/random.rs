@@ -278,9 +278,12 @@ impl<'a> Random<'a> {
             Key::Checkpoint(_) => Row::Checkpoint(sample::checkpoint(rev, &[self.below(9) as u8])),
             Key::Hold(_) => Row::Hold(sample::hold(self.pick(&["", "why"]))),
             Key::History(run, token) => {
-                let (nominal, status) = (self.nominal(), self.pick(&STATUSES));
-                let mut row = sample::history(*run, 0, nominal, status);
-                (row.token, row.finished) = (*token, self.nominal());
+                // An attempt ends once, and on one day: a store may keep days and failures apart.
+                let seconds = (model::hash::mix(token.0) % 7) as i64 * 86_400;
+                let finished = Time::from_secs(1_700_000_000 + seconds);
+                let status = STATUSES[(token.0 % 4) as usize];
+                let mut row = sample::history(*run, 0, self.nominal(), status);
+                (row.token, row.finished) = (*token, finished);
                 row.until = if self.one_in(3) { Some(self.nominal()) } else { None };
                 Row::History(Box::new(row))
             }

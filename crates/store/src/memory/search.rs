@@ -1,11 +1,11 @@
 //! Lists by looking at everything: the plainest answer, which the other stores are compared with.
 
 use super::{Data, MemoryStore};
-use crate::StoreError;
 use crate::search::filter::{is_end, is_failure};
 use crate::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, SCAN_MAX, Search,
 };
+use crate::{StoreAbout, StoreError};
 use model::row::HistoryRow;
 use model::{Cause, JobId, Namespace, RunId, RunState, Span, Text, Time, Token};
 use std::cmp::Reverse;
@@ -189,6 +189,10 @@ impl Search for MemoryStore {
         let state = self.state();
         let rows = state.data.history().count() + state.data.live_runs().count();
         Ok(rows as u64 * ROW)
+    }
+
+    fn about(&self) -> StoreAbout {
+        StoreAbout::embedded("memory", "NOTHING IS KEPT over a restart")
     }
 }
 

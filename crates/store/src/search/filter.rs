@@ -2,7 +2,7 @@
 
 use super::{JobFound, RunFound};
 use model::row::{HistoryRow, Holder, JobState, LeaseRow, RunRow};
-use model::{Cause, JobId, Namespace, RunId, RunState, Spec, Status, Text, Time};
+use model::{Broker, Cause, JobId, Namespace, RunId, RunState, Spec, Status, Text, Time};
 
 /// A set of states; empty = every state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +95,14 @@ impl FindJobs {
                     || match &spec.target {
                         model::Target::Http { url, .. } => holds(url, text),
                         model::Target::Worker { kind } => holds(kind, text),
+                        model::Target::Command { argv, .. } => {
+                            argv.iter().any(|one| holds(one, text))
+                        }
+                        // Not the URL: asking letter by letter would tell its password.
+                        model::Target::Publish(Broker::Redis { stream, .. }) => holds(stream, text),
+                        model::Target::Publish(Broker::RabbitMq {
+                            exchange, routing_key, ..
+                        }) => holds(exchange, text) || holds(routing_key, text),
                         _ => false,
                     }
             })
