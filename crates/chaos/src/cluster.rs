@@ -86,6 +86,8 @@ pub struct Run<'a> {
     pub faults: usize,
     /// None means all kinds.
     pub only: Vec<Kind>,
+    /// An older binary, which all nodes begin with.
+    pub old: Option<PathBuf>,
     /// Where what the nodes said is kept if a promise was broken.
     pub keep: Option<PathBuf>,
 }
@@ -95,14 +97,18 @@ impl Run<'_> {
         let folder = tempfile::Builder::new().prefix("duly-chaos-").tempdir();
         let folder = folder.map_err(|error| format!("no folder: {error}"))?;
         let mut rng = Rng::new(self.seed);
-        let plan = fault::plan(&mut rng, self.faults, &self.only);
+        let mut only = self.only.clone();
+        if self.old.is_some() && only.is_empty() {
+            only = KINDS.into_iter().chain([Kind::OtherBinary; 4]).collect();
+        }
+        let plan = fault::plan(&mut rng, self.faults, &only);
         println!("chaos: cluster: seed {}, {} nodes, {} faults", self.seed, self.nodes, plan.len());
         let database = Database::start()?;
         let watcher = PostgresStore::open(&Database::address(database.socket()))
             .map_err(|error| format!("the database: {error}"))?;
         let book = Arc::new(Book::default());
-        let binary = (self.binary, folder.path());
-        let mut members = Members::start(binary, self.nodes, &database, &book)?;
+        let binaries = (self.binary, self.old.as_deref());
+        let mut members = Members::start(binaries, folder.path(), self.nodes, &database, &book)?;
         let hooks = receiver::start(book.clone(), rng.draw())?;
         let mut outcome = Outcome::default();
         recovered(&watcher, &mut members)?;

@@ -144,6 +144,7 @@ pub fn measure(evidence: &Evidence) -> Measured {
             measured.late_in_restarts.extend(lateness(evidence, window.begin, window.recovered));
         }
     }
+    measured.takeovers.values_mut().for_each(|list| list.sort_unstable());
     measured.late_in_restarts.sort_unstable();
     measured
 }
