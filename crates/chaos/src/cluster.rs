@@ -168,9 +168,10 @@ impl Run<'_> {
         rng: &mut Rng,
         windows: &mut Vec<Window>,
     ) -> Result<(), String> {
+        let home = places(&settled(watcher, members, &[])?);
         for (at, kind) in plan.iter().copied().enumerate() {
             book.pause_whole(CLUSTER_CALM);
-            let before = settled(watcher, members)?;
+            let before = settled(watcher, members, &home)?;
             let begin = now();
             let mut site = Site { members, database, book, rng };
             let node = site.hurt(kind).map_err(|why| format!("{kind:?}: {why}"))?;
@@ -267,8 +268,13 @@ fn recovered(watcher: &PostgresStore, members: &mut Members) -> Result<Owners, S
 }
 
 /// Waits until every node has its share and no shard is on its way any more: what moves from now on
-/// moves because of the next fault.
-fn settled(watcher: &PostgresStore, members: &mut Members) -> Result<Owners, String> {
+/// moves because of the next fault. Places follow from the nodes' numbers, so once it is known at
+/// which node each shard is at home, that is what is waited for.
+fn settled(
+    watcher: &PostgresStore,
+    members: &mut Members,
+    home: &[Option<u32>],
+) -> Result<Owners, String> {
     let begun = Instant::now();
     let (mut last, mut since) = (recovered(watcher, members)?, Instant::now());
     loop {
@@ -277,21 +283,27 @@ fn settled(watcher: &PostgresStore, members: &mut Members) -> Result<Owners, Str
         if owners != last {
             (last, since) = (owners, Instant::now());
         }
-        let shares: Vec<usize> = (members.all.iter())
-            .map(|member| {
-                let owns =
-                    |owner: &Option<NodeId>| owner.is_some_and(|id| id.node == member.number);
-                last.iter().filter(|(_, owner, _)| owns(owner)).count()
-            })
-            .collect();
-        let even = shares.iter().all(|share| share * members.all.len() * 2 > last.len());
-        if even && since.elapsed() > SETTLED_AFTER {
+        let places = places(&last);
+        let is_there = match home.is_empty() {
+            true => members.all.iter().all(|member| {
+                let share = places.iter().filter(|place| **place == Some(member.number)).count();
+                share * members.all.len() * 2 > places.len()
+            }),
+            false => places == home,
+        };
+        let quiet = if home.is_empty() { SETTLED_AFTER * 3 } else { SETTLED_AFTER };
+        if is_there && since.elapsed() > quiet {
             return Ok(last);
         }
         if begun.elapsed() > RECOVERY_PATIENCE {
-            return Err(format!("shares are {shares:?} after {RECOVERY_PATIENCE:?}"));
+            let away = places.iter().zip(home).filter(|(place, home)| place != home).count();
+            return Err(format!("{away} shards are not at home after {RECOVERY_PATIENCE:?}"));
         }
     }
+}
+
+fn places(owners: &Owners) -> Vec<Option<u32>> {
+    owners.iter().map(|(_, owner, _)| owner.map(|id| id.node)).collect()
 }
 
 fn load() -> Load {
