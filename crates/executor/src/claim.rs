@@ -29,6 +29,16 @@ pub struct Options {
     pub client: Arc<Client>,
     pub secrets: Arc<dyn Secrets>,
     pub commands: Commands,
+    pub whose: Whose,
+}
+
+/// Whose webhooks are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of shards that this node owns.
+    Own,
+    /// Those of all nodes: this one owns no shards and only works.
+    All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,10 +120,16 @@ async fn sweep(client: Arc<Client>, mut phases: watch::Receiver<Phase>) {
 async fn serve(context: Arc<Context>, queue: SeenQueue, mut phases: watch::Receiver<Phase>) {
     let shard = Slot::of(queue.namespace, &queue.queue, 0).shard();
     let mut views = context.node.views();
+    let own = context.options.whose == Whose::Own;
     while *phases.borrow() == Phase::Work {
         // Webhooks of a shard are sent by the node that owns it: their attempts end with it.
         tokio::select! {
-            here = views.wait_for(|view| view.is_here(shard)) => if here.is_err() { return },
+            here = views.wait_for(|view| view.is_here(shard)), if own => {
+                if here.is_err() {
+                    return;
+                }
+            }
+            () = std::future::ready(()), if !own => {}
             _ = phases.wait_for(|phase| *phase != Phase::Work) => return,
         }
         let claim = Claim {

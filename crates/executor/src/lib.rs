@@ -42,7 +42,7 @@ mod verdict;
 pub mod vet;
 
 pub use answer::Heard;
-pub use claim::{Executor, Options};
+pub use claim::{Executor, Options, Whose};
 pub use client::Client;
 pub use command::Commands;
 pub use connection::Until;
