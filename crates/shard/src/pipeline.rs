@@ -224,7 +224,7 @@ impl Shard {
             || waits
             || !self.outcome_reads.is_empty()
             || !self.sweeps.is_empty()
-            || self.postponed_until >= now
+            || self.timer.has_postponed()
             || !self.quarantine.is_empty();
         if undecided {
             return None;

@@ -28,7 +28,7 @@ use crate::waiters::Waiters;
 use calendar::Schedule;
 use model::read::{Outcome, Page, Read, WheelKey};
 use model::row::{BacklogId, HoldRow, Key, Scope};
-use model::{Epoch, JobId, NodeId, RunId, ShardId, Spec, Time, Token};
+use model::{Epoch, JobId, NodeId, RunId, ShardId, Span, Spec, Time, Token};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -120,7 +120,7 @@ pub struct Shard {
     /// Until when this node's own lease can be trusted.
     pub(crate) trusted_until: Time,
     pub(crate) floor_written: Time,
-    /// Until then something overdue may stand in the timer with a later time than its own.
+    /// Until then what the timer postponed is left alone.
     pub(crate) postponed_until: Time,
     /// The floor, if it was written by a clock that has been set back since; or that runs wild now.
     pub(crate) floor_ahead: Option<Time>,
@@ -245,9 +245,11 @@ impl Shard {
         let decides = self.has_room() && !self.pipeline.draining && !self.pipeline.is_broken();
         [
             self.timer.next().filter(|_| decides),
+            self.timer.has_postponed().then_some(self.postponed_until).filter(|_| decides),
             self.leases.next_end().filter(|_| decides),
             self.waiters.next_end(),
-            self.loader.next_raise(),
+            // With so much near, the horizon is raised when some of it has been decided.
+            self.loader.next_raise().filter(|_| self.timer.len() <= self.sizes.timer_max / 2),
             self.pipeline.next_send(),
             self.inbox.next_deadline(),
             self.holds.values().filter_map(|hold| hold.until).min(),
@@ -295,6 +297,11 @@ impl Shard {
         self.pipeline.building.decided = self.pipeline.building.decided.max(now);
         let flows = &self.flows;
         self.timer.advance(now, |entry| flows.key(entry.flow).namespace);
+        // Further away than the pause: the clock ran wild and came back.
+        let pause = self.postponed_until.since(now);
+        if pause <= Span::ZERO || pause > FULL_FIRST {
+            self.timer.resume(now);
+        }
         self.release_holds(now);
         while self.has_room() {
             let Some(Parked { keys, work }) = self.again.pop_front() else { break };
@@ -344,7 +351,7 @@ impl Shard {
             if matches!(timed, Timed::Row(..)) && self.pipeline.is_full(now) {
                 // It would make runs. What has become ready goes on, and makes room.
                 self.postponed_until = now.plus(FULL_FIRST);
-                self.timer.put(self.postponed_until, timed);
+                self.timer.postpone(timed);
                 continue;
             }
             self.decide(now, Vec::new(), Work::Due(timed));

@@ -34,6 +34,9 @@ pub struct Timer {
     due: BTreeMap<Namespace, DueOfNamespace>,
     turns: VecDeque<Namespace>,
     due_count: usize,
+    /// Due, and put off for a while. Not among what waits: it would stand there for an instant that
+    /// the wheel on disk does not know, and what is forgotten there is read again by its own.
+    postponed: Vec<Timed>,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +51,7 @@ const ROWS: u32 = u32::MAX;
 
 impl Timer {
     pub fn len(&self) -> usize {
-        self.waiting.len() + self.due_count
+        self.waiting.len() + self.due_count + self.postponed.len()
     }
 
     /// Is something due that was not taken yet?
@@ -80,15 +83,43 @@ impl Timer {
                 Timed::Run(entry) => (flow_namespace(entry), entry.flow.0),
                 Timed::Row(_, namespace) => (*namespace, ROWS),
             };
-            let of = self.due.entry(namespace).or_insert_with(|| {
-                self.turns.push_back(namespace);
-                DueOfNamespace::default()
-            });
-            let queue = of.flows.entry(flow).or_insert_with(|| {
-                of.turns.push_back(flow);
-                BTreeMap::new()
-            });
-            self.due_count += usize::from(queue.insert(place, timed).is_none());
+            self.fall_due(place, timed, namespace, flow);
+        }
+    }
+
+    fn fall_due(&mut self, place: (Time, WheelKey), timed: Timed, namespace: Namespace, flow: u32) {
+        let of = self.due.entry(namespace).or_insert_with(|| {
+            self.turns.push_back(namespace);
+            DueOfNamespace::default()
+        });
+        let queue = of.flows.entry(flow).or_insert_with(|| {
+            of.turns.push_back(flow);
+            BTreeMap::new()
+        });
+        self.due_count += usize::from(queue.insert(place, timed).is_none());
+    }
+
+    /// A row is to be looked at in the next pass, whatever it is due.
+    pub fn put_due(&mut self, now: Time, key: WheelKey, namespace: Namespace) {
+        self.fall_due((now, key), Timed::Row(key, namespace), namespace, ROWS);
+    }
+
+    /// It was due, and is not decided now.
+    pub fn postpone(&mut self, timed: Timed) {
+        self.postponed.push(timed);
+    }
+
+    pub fn has_postponed(&self) -> bool {
+        !self.postponed.is_empty()
+    }
+
+    /// What was postponed is due again.
+    pub fn resume(&mut self, now: Time) {
+        for timed in std::mem::take(&mut self.postponed) {
+            match timed {
+                Timed::Row(key, namespace) => self.put_due(now, key, namespace),
+                Timed::Run(entry) => self.put(entry.due, timed),
+            }
         }
     }
 

@@ -163,7 +163,7 @@ impl Shard {
             _ => Time::MAX,
         };
         self.outcomes.insert(id, (until, outcomes));
-        self.timer.put(now, Timed::Row(WheelKey::Backlog(id), Namespace(u32::MAX)));
+        self.timer.put_due(now, WheelKey::Backlog(id), Namespace(u32::MAX));
     }
 }
 

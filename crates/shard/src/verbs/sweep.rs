@@ -4,7 +4,6 @@
 
 use crate::rows::ReadId;
 use crate::shard::{Decision, Shard};
-use crate::timer::Timed;
 use crate::touched::Since;
 use model::read::{Page, Read, WheelKey};
 use model::row::{JobRow, RunRow};
@@ -100,8 +99,7 @@ impl Shard {
             .find(|(_, sweep)| matches!(sweep.state, SweepState::Reading(read) if read == id));
         if let (Some((job, sweep)), Page::Runs(rows)) = (found, page) {
             sweep.state = SweepState::Read(rows);
-            let timed = Timed::Row(WheelKey::Job(*job), Namespace(u32::MAX));
-            self.timer.put(now, timed);
+            self.timer.put_due(now, WheelKey::Job(*job), Namespace(u32::MAX));
         }
     }
 }

@@ -162,7 +162,31 @@ fn a_full_store_costs_few_reloads_and_what_ends_work_goes_on() {
     world.submit(now());
 }
 
-/// What was held back stands in the timer with a later time than its own; the floor must not pass it.
+/// A full store holds a job back, and more is near than memory holds: what lies further away is
+/// forgotten and read again by its due time, which must not happen to what was held back.
+#[test]
+fn what_a_full_store_held_back_is_not_forgotten_with_what_lies_further_away() {
+    let mut world = World::new();
+    let sizes = shard::limits::Sizes::default();
+    world.shard.set_sizes(shard::limits::Sizes { timer_max: 8, page: 20, ..sizes });
+    let job = world.submit(every(10));
+    for number in 0..20 {
+        let at = START.plus(Span::from_millis(10_100 + 40 * number));
+        world.submit(spec(model::When::At(at)));
+    }
+    world.run_to(START.plus(Span::from_millis(9_500)));
+    world.full = true;
+    let (_, command) = submit_command(&mut world);
+    let refused = world.send(command);
+    assert_eq!(world.answer(refused), Answer::Refused(Refused::Full));
+    world.run_to(START.plus(Span::from_secs(12)));
+    assert!(world.saw(Event::HorizonLowered));
+    world.full = false;
+    world.secs(60);
+    assert!(world.claim(100).iter().any(|leased| leased.run.job == job), "it fires");
+}
+
+/// What was held back is overdue, and the floor must not pass it.
 #[test]
 fn what_a_full_store_held_back_is_found_by_the_next_owner() {
     let mut world = World::new();
