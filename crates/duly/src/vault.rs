@@ -70,7 +70,7 @@ type Stamp = (u64, u64, i64, i64);
 pub struct Vault {
     data: PathBuf,
     state: Mutex<State>,
-    shared: OnceLock<Shared>,
+    shared: OnceLock<Box<Shared>>,
 }
 
 /// Where nodes keep the secrets that they have in common.
@@ -130,7 +130,7 @@ impl Vault {
     pub fn share(&self, store: Arc<dyn Backend>, key: [u8; 32]) -> Result<(), Failure> {
         let key = MasterKey::of(&key);
         let key = key.ok_or_else(|| Failure::failed("the cluster's secret makes no key"))?;
-        let _ = self.shared.set(Shared { store, key, rev: AtomicU64::new(0) });
+        let _ = self.shared.set(Box::new(Shared { store, key, rev: AtomicU64::new(0) }));
         self.change(|_| Ok(()))
     }
 

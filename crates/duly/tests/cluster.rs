@@ -288,6 +288,30 @@ fn every_node_shows_the_same_cluster(cluster: &Cluster) {
     }
 }
 
+/// What a person types, with the exit code it must have.
+fn duly(node: &Node, args: &[&str], exit: i32) -> String {
+    let url = format!("http://{}", node.server.address);
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_duly"))
+        .args(args)
+        .args(["--url", &url])
+        .output()
+        .expect("duly runs");
+    assert_eq!(output.status.code(), Some(exit), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn people_see_the_cluster(cluster: &Cluster) {
+    let status = duly(cluster.node(1), &["cluster", "status"], 0);
+    assert_eq!(status.lines().count(), 4, "{status}");
+    assert!(status.starts_with("NODE") && status.contains("CLOCK"), "{status}");
+    let shards = duly(cluster.node(2), &["cluster", "shards"], 0);
+    assert_eq!(shards.lines().count(), 257, "{shards}");
+    let json = duly(cluster.node(0), &["cluster", "shards", "--json"], 0);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["shards"].as_array().map(Vec::len), Some(256));
+    duly(cluster.node(0), &["cluster", "drain", "77"], 3);
+}
+
 /// A receiver sees the same signatures, whichever node sends.
 fn signing_secrets_are_the_same_everywhere(cluster: &Cluster) {
     let shown = |node: &Node| {
@@ -351,6 +375,7 @@ fn keys_are_known_and_revoked_everywhere(cluster: &Cluster) {
 fn any_node_answers_any_request() {
     let cluster = Cluster::start();
     every_node_shows_the_same_cluster(&cluster);
+    people_see_the_cluster(&cluster);
     any_node_takes_any_request(&cluster);
     waiting_claims_get_work_of_other_nodes(&cluster);
     one_key_makes_one_job_wherever_it_is_sent(&cluster);

@@ -4,12 +4,13 @@
 use std::path::Path;
 
 /// Crate, its heading, and whether every bound must say why: those that callers meet.
-const FILES: [(&str, &str, bool); 5] = [
+const FILES: [(&str, &str, bool); 6] = [
     ("http", "Requests and connections", true),
     ("wire", "Fields of requests", true),
     ("executor", "Webhooks", false),
     ("node", "One process", false),
     ("shard", "The core", false),
+    ("peers", "Between nodes", false),
 ];
 
 const BEGIN: &str = "<!-- generated: limits -->\n";

@@ -151,3 +151,7 @@ pub async fn body_of(
         Ok(Ok(body)) => Ok(body.to_bytes()),
     }
 }
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

@@ -51,7 +51,12 @@ impl Server {
         });
         let mut address = None;
         loop {
-            let line = lines.recv_timeout(PATIENCE).expect("the server says that it is ready");
+            let Ok(line) = lines.recv_timeout(PATIENCE) else {
+                // A test that fails here leaves no process behind either.
+                let _ = child.kill();
+                let _ = child.wait();
+                panic!("the server does not say that it is ready");
+            };
             if let Some((_, text)) = line.split_once("://").filter(|(at, _)| at.contains("address"))
             {
                 address = text.parse().ok();
