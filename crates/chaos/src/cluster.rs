@@ -104,11 +104,12 @@ impl Run<'_> {
         let plan = fault::plan(&mut rng, self.faults, &only);
         println!("chaos: cluster: seed {}, {} nodes, {} faults", self.seed, self.nodes, plan.len());
         let database = Database::start()?;
-        let watcher = PostgresStore::open(&Database::address(database.socket()))
-            .map_err(|error| format!("the database: {error}"))?;
         let book = Arc::new(Book::default());
         let binaries = (self.binary, self.old.as_deref());
         let mut members = Members::start(binaries, folder.path(), self.nodes, &database, &book)?;
+        // After the nodes: older ones make the tables of their own version.
+        let watcher = PostgresStore::open(&Database::address(database.socket()))
+            .map_err(|error| format!("the database: {error}"))?;
         let hooks = receiver::start(book.clone(), rng.draw())?;
         let mut outcome = Outcome::default();
         recovered(&watcher, &mut members)?;
