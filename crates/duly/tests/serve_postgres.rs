@@ -58,3 +58,35 @@ fn a_database_that_is_not_there_is_refused_in_words() {
         assert!(!output.status.success() && words.contains(said), "{words}");
     }
 }
+
+#[test]
+fn the_durability_that_was_found_is_told() {
+    let database = Database::start();
+    let data = tempfile::tempdir().expect("a folder");
+    let server = Server::start_with(data.path(), &[], &["--store", &database.address()]);
+    let status = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_duly"))
+            .args(["status", "--url", &format!("http://{}", server.address)])
+            .args(args)
+            .output()
+            .expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let words = status(&[]);
+    assert!(words.contains("durable on one server before it answers"), "{words}");
+    let all: serde_json::Value = serde_json::from_str(&status(&["--json"])).expect("JSON");
+    let store = &all["store"];
+    assert_eq!((&store["kind"], &store["answers"]), (&json!("postgres"), &json!(true)));
+    for (fact, value) in [
+        ("synchronous_commit", "on"),
+        ("synchronous_standby_names", ""),
+        ("replicas", "0"),
+        ("in_recovery", "off"),
+        ("full_page_writes", "on"),
+    ] {
+        assert_eq!(store["facts"][fact], json!(value), "{fact}");
+    }
+    assert!(store["facts"]["server_version"].as_str().is_some_and(|version| version >= "15"));
+    server.stop();
+}

@@ -9,6 +9,7 @@ use crate::limits::{
     CLAIM_AGAIN, CLAIM_BATCH, CLAIM_MARGIN, CLAIM_WAIT, IDLE_TIME_MAX, IN_FLIGHT_MAX, LEASE,
     WAITING_MAX,
 };
+use crate::publish::Publisher;
 use crate::secrets::Secrets;
 use crate::slots::{Entry, Slots};
 use model::row::Holder;
@@ -56,6 +57,7 @@ pub struct Context {
     pub tasks: Tasks,
     pub options: Options,
     pub slots: Slots,
+    pub publisher: Arc<Publisher>,
     attempts: Arc<Semaphore>,
 }
 
@@ -77,9 +79,16 @@ impl Executor {
         let attempts = Arc::new(Semaphore::new(ATTEMPTS_MAX));
         let commands = options.commands.clone();
         let (slots, all) = (Slots::default(), attempts.clone());
-        tasks.start(sweep(options.client.clone(), phases.clone()));
-        let context =
-            Arc::new(Context { node, tasks: tasks.clone(), options, slots, attempts: all });
+        let publisher = Arc::new(Publisher::default());
+        tasks.start(sweep(options.client.clone(), publisher.clone(), phases.clone()));
+        let context = Arc::new(Context {
+            node,
+            tasks: tasks.clone(),
+            options,
+            slots,
+            publisher,
+            attempts: all,
+        });
         tasks.start(async move {
             while let Some(queue) = queues.recv().await {
                 context.tasks.start(serve(context.clone(), queue, phases.clone()));
@@ -106,13 +115,16 @@ impl Executor {
 }
 
 /// Closes connections that nobody needed for a while.
-async fn sweep(client: Arc<Client>, mut phases: watch::Receiver<Phase>) {
+async fn sweep(client: Arc<Client>, publisher: Arc<Publisher>, mut phases: watch::Receiver<Phase>) {
     let ended = phases.wait_for(|phase| *phase == Phase::Release);
     tokio::pin!(ended);
     loop {
         tokio::select! {
             _ = &mut ended => return,
-            () = tokio::time::sleep(IDLE_TIME_MAX / 4) => client.sweep(),
+            () = tokio::time::sleep(IDLE_TIME_MAX / 4) => {
+                client.sweep();
+                publisher.sweep();
+            }
         }
     }
 }

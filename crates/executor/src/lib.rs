@@ -30,6 +30,7 @@ mod message;
 pub mod place;
 mod pool;
 pub mod probe;
+mod publish;
 mod request;
 pub mod resolve;
 pub mod secrets;

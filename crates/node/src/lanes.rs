@@ -166,7 +166,8 @@ mod tests {
             let lane = lanes.iter_mut().find(|(other, _)| *other == which);
             lane.expect("a lane for it").1.send(CallId(id as u64), call);
         }
-        let Ok(Input::Store { which, answer, .. }) = heard.recv() else { panic!("no answer") };
+        let heard = heard.recv_timeout(std::time::Duration::from_secs(30));
+        let Ok(Input::Store { which, answer, .. }) = heard else { panic!("no answer") };
         assert_eq!(which, Which::Renew, "the others still wait");
         assert!(matches!(answer, StoreAnswer::Renew(_)));
         drop(go);

@@ -87,7 +87,17 @@ fn make(conn: &mut Conn) -> Res<()> {
          INSERT INTO duly.shards SELECT n, NULL, NULL, 0, 1 FROM generate_series(0, {SHARDS} - 1) n;
          INSERT INTO duly.commits SELECT n, 0, 0, 0, 0, 0 FROM generate_series(0, {SHARDS} - 1) n;"
     ))?;
-    crate::cluster::expand(conn)?;
+    crate::cluster::expand(conn)
+}
+
+/// From version 1 to 2, of which version 1 notices nothing.
+fn expand(conn: &mut Conn) -> Res<()> {
+    conn.run(STEP_2)?;
+    conn.run(
+        "INSERT INTO duly.history_tables SELECT 'history', 0, 0, 0
+         WHERE to_regclass('duly.history') IS NOT NULL",
+    )?;
+    conn.run(&functions::all())?;
     let tables = [
         &runs::RUNS,
         &claims::LEASES,
@@ -100,17 +110,6 @@ fn make(conn: &mut Conn) -> Res<()> {
     for table in tables {
         conn.run(&table.functions())?;
     }
-    Ok(())
-}
-
-/// From version 1 to 2, of which version 1 notices nothing.
-fn expand(conn: &mut Conn) -> Res<()> {
-    conn.run(STEP_2)?;
-    conn.run(
-        "INSERT INTO duly.history_tables SELECT 'history', 0, 0, 0
-         WHERE to_regclass('duly.history') IS NOT NULL",
-    )?;
-    conn.run(&functions::all())?;
     origin::record(conn)?;
     conn.run(&format!("UPDATE duly.meta SET version = {VERSION}"))
 }

@@ -89,7 +89,8 @@ impl Table {
     }
 
     /// The function that inserts into a table of these columns that is called `table`, rows that
-    /// meet the condition `that`.
+    /// meet the condition `that`. What is there already is a unique violation, which is a mismatch as
+    /// well; ON CONFLICT would look up every key twice.
     pub fn insert(&self, table: &str, that: &str) -> String {
         let all: Vec<Column> = self.all().copied().collect();
         let mut targets = names(&all);
@@ -99,7 +100,7 @@ impl Table {
             sources.push((*expression).to_string());
         }
         let body = format!(
-            "INSERT INTO duly.{table} ({targets}) SELECT {} FROM {}{that} ON CONFLICT DO NOTHING",
+            "INSERT INTO duly.{table} ({targets}) SELECT {} FROM {}{that}",
             sources.join(", "),
             rows(&all)
         );

@@ -69,7 +69,7 @@ macro_rules! store_conformance {
                 row_must_fit_its_key, duplicate_history_is_refused, empty_commits_count,
                 large_commit, the_clock_is_reported;
             rows: every_kind_comes_back_as_written, runs_come_back_without_their_body,
-                body_survives_patches, a_new_body_replaces, spec_is_body_or_version,
+                body_survives_patches, a_new_body_replaces, spec_is_body_or_version, a_spec_is_read_beside_other_rows,
                 payload_bytes_are_opaque, odd_text_survives, extreme_times_survive,
                 leases_come_with_their_runs, leases_are_paged, runs_of_a_job_do_not_leak,
                 holds_are_listed, shards_do_not_see_each_other, absent_rows_keep_their_place;

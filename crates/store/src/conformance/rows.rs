@@ -134,6 +134,37 @@ pub fn spec_is_body_or_version(store: &dyn TestStore) {
     assert_eq!(store.specs(&[]), Ok(Vec::new()));
 }
 
+/// The core reads a spec like any other row: one run's, beside other reads, from the same state.
+pub fn a_spec_is_read_beside_other_rows(store: &dyn TestStore) {
+    let mut desk = Desk::open(store, 3);
+    let job = job_id(desk.shard, 1);
+    let plain = RunId::new(job, Cause::Occurrence(desk.now()));
+    let own = RunId::new(job, Cause::Trigger(1 << 49));
+    let mut trigger = run(own, RunState::Dead, desk.now());
+    trigger.body = Some(sample::spec(b"own"));
+    desk.commit(vec![
+        insert(Key::Spec(job, 3), Row::Spec(sample::spec(b"three"))),
+        insert_run(&run(plain, RunState::Dead, desk.now())),
+        insert_run(&trigger),
+    ]);
+    let spec = |run, version| (desk.shard, Read::Spec { run, version });
+    let reads = [
+        spec(plain, 3),
+        spec(own, 3),
+        spec(plain, 4),
+        spec(one_off(desk.shard, 9), 3),
+        (desk.shard, Read::Rows(vec![Key::Run(own)])),
+    ];
+    let pages = store.read(&reads).expect("the store answers");
+    assert_eq!(pages[0], Page::Spec(Some(sample::spec(b"three"))), "its job's");
+    assert_eq!(pages[1], Page::Spec(Some(sample::spec(b"own"))), "its own before its job's");
+    assert_eq!(pages[2], Page::Spec(None), "a version that is not there");
+    assert_eq!(pages[3], Page::Spec(None), "a run that is not there");
+    assert!(matches!(&pages[4], Page::Rows(rows) if rows[0].is_some()));
+    // One that is asked for alone is answered the same.
+    assert_eq!(desk.read(Read::Spec { run: own, version: 3 }), pages[1]);
+}
+
 pub fn payload_bytes_are_opaque(store: &dyn TestStore) {
     let mut desk = Desk::open(store, 3);
     let all: Vec<u8> = (0..=255).collect();
