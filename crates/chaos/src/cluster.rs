@@ -254,7 +254,14 @@ fn recovered(watcher: &PostgresStore, members: &mut Members) -> Result<Owners, S
             };
             let orphans = cluster.shards.iter().filter(|shard| !shard.owner.is_some_and(alive));
             let orphans = orphans.count();
+            // A life that was killed a moment ago still has its lease, and looks like an owner.
+            let lives = |number: u32| {
+                let own = cluster.nodes.iter().filter(|lease| lease.node.node == number);
+                own.filter(|lease| lease.expires > cluster.now).count()
+            };
+            let ghosts = members.all.iter().any(|member| lives(member.number) > 1);
             if orphans == 0
+                && !ghosts
                 && let Ok(owners) = watcher.owners()
             {
                 return Ok(owners);
