@@ -104,11 +104,12 @@ impl Run<'_> {
         let plan = fault::plan(&mut rng, self.faults, &only);
         println!("chaos: cluster: seed {}, {} nodes, {} faults", self.seed, self.nodes, plan.len());
         let database = Database::start()?;
-        let watcher = PostgresStore::open(&Database::address(database.socket()))
-            .map_err(|error| format!("the database: {error}"))?;
         let book = Arc::new(Book::default());
         let binaries = (self.binary, self.old.as_deref());
         let mut members = Members::start(binaries, folder.path(), self.nodes, &database, &book)?;
+        // After the nodes: older ones make the tables of their own version.
+        let watcher = PostgresStore::open(&Database::address(database.socket()))
+            .map_err(|error| format!("the database: {error}"))?;
         let hooks = receiver::start(book.clone(), rng.draw())?;
         let mut outcome = Outcome::default();
         recovered(&watcher, &mut members)?;
@@ -253,7 +254,14 @@ fn recovered(watcher: &PostgresStore, members: &mut Members) -> Result<Owners, S
             };
             let orphans = cluster.shards.iter().filter(|shard| !shard.owner.is_some_and(alive));
             let orphans = orphans.count();
+            // A life that was killed a moment ago still has its lease, and looks like an owner.
+            let lives = |number: u32| {
+                let own = cluster.nodes.iter().filter(|lease| lease.node.node == number);
+                own.filter(|lease| lease.expires > cluster.now).count()
+            };
+            let ghosts = members.all.iter().any(|member| lives(member.number) > 1);
             if orphans == 0
+                && !ghosts
                 && let Ok(owners) = watcher.owners()
             {
                 return Ok(owners);

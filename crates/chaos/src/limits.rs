@@ -45,7 +45,7 @@ pub const PROXY_CHUNK: usize = 16 * 1024;
 /// Nodes of a cluster.
 pub const CLUSTER_NODES: u32 = 3;
 /// What CI runs: at least 25 faults of 12 kinds in 4 minutes are asked for.
-pub const CLUSTER_FAULTS: usize = 30;
+pub const CLUSTER_FAULTS: usize = 28;
 pub const CLUSTER_CLIENTS: usize = 24;
 pub const CLUSTER_WORKERS: usize = 4;
 /// Queues with webhooks, and as many for workers: each lies in a shard of its own, nearly.

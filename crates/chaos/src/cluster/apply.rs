@@ -99,10 +99,13 @@ impl Site<'_> {
                 return Ok(None);
             }
             Kind::OtherBinary => {
-                self.members.publish_without(victim);
-                self.members.all[victim].stop()?;
-                self.members.all[victim].other_binary();
-                self.begin(victim)?;
+                // Always the last one: when no older node is left, none may come back.
+                let last = self.members.all.len().saturating_sub(1);
+                self.members.publish_without(last);
+                self.members.all[last].stop()?;
+                self.members.all[last].other_binary();
+                self.begin(last)?;
+                return Ok(Some(self.members.all[last].number));
             }
             Kind::PeerApart => {
                 let proxy = &self.members.all[victim].to_me;
