@@ -126,9 +126,10 @@ fn body(args: &CreateArgs) -> Result<Value, Failure> {
             schedule.insert(name.to_string(), json!(value));
         }
     }
-    let target = match (&args.http, &args.kind) {
-        (Some(url), _) => json!({"http": {"url": url}}),
-        (None, kind) => json!({"worker": {"kind": kind}}),
+    let target = match (&args.http, &args.kind, &args.target) {
+        (Some(url), ..) => json!({"http": {"url": url}}),
+        (_, _, Some(text)) => target(text)?,
+        (_, kind, _) => json!({"worker": {"kind": kind}}),
     };
     let mut body = json!({ "target": target });
     if !schedule.is_empty() {
@@ -171,6 +172,14 @@ pub fn payload(text: &str, command: &str) -> Result<Value, Failure> {
         exit: EXIT_USAGE,
         message: format!("--payload is not JSON: {error}"),
         help: format!("{command} --payload '{{\"hello\":\"world\"}}' …"),
+    })
+}
+
+fn target(text: &str) -> Result<Value, Failure> {
+    serde_json::from_str(text).map_err(|error| Failure {
+        exit: EXIT_USAGE,
+        message: format!("--target is not JSON: {error}"),
+        help: "duly job create --target '{\"worker\":{\"kind\":\"mail\"}}' …".to_string(),
     })
 }
 

@@ -5,11 +5,14 @@ use crate::job::Out;
 #[derive(Debug, clap::Args)]
 pub struct CreateArgs {
     /// Send a webhook to this address
-    #[arg(long, value_name = "URL", required_unless_present = "kind", conflicts_with = "kind")]
+    #[arg(long, value_name = "URL", group = "what", required_unless_present_any = ["kind", "target"])]
     pub http: Option<String>,
     /// Wait for a worker of this kind
-    #[arg(long)]
+    #[arg(long, group = "what")]
     pub kind: Option<String>,
+    /// Any target as JSON, such as '{"command": {"argv": ["/usr/local/bin/tidy"]}}'
+    #[arg(long, value_name = "JSON", group = "what")]
+    pub target: Option<String>,
     /// A name, unique among unfinished jobs
     #[arg(long)]
     pub name: Option<String>,

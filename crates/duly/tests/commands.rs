@@ -173,6 +173,23 @@ fn a_program_hears_its_payload_and_is_told_about_its_run_and_nothing_else() {
         .map(|one| one.parse().expect("a byte"))
         .collect();
     assert_eq!(heard, bytes);
+    // The same from the command line.
+    let create = |target: &str| {
+        let url = format!("http://{}", server.address);
+        let args =
+            ["job", "create", "--url", &url, "--wait", "--payload", "[7]", "--target", target];
+        let ran = std::process::Command::new(env!("CARGO_BIN_EXE_duly")).args(args).output();
+        let ran = ran.expect("duly runs");
+        (
+            ran.status.code(),
+            String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned(),
+        )
+    };
+    let (exit, said) = create(r#"{"command":{"argv":["/bin/cat"]}}"#);
+    assert_eq!(exit, Some(0), "{said}");
+    let (exit, said) = create("nonsense");
+    assert_eq!(exit, Some(2), "{said}");
+    assert!(said.contains("--target is not JSON"), "{said}");
     // JSON that it prints is the run's output; who does not listen is not disturbed.
     let job = json!({"target": {"command": {"argv": ["/bin/cat"]}}, "payload": {"n": [1, 2]}});
     let run = server.run_is(&server.submit(&job)["run_id"], "succeeded");

@@ -6,6 +6,7 @@ mod support;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -205,6 +206,61 @@ fn a_password_is_never_shown_and_survives_a_patch() {
     // What was read cannot be written back as it is.
     let refused = patch(json!({"target": {"publish": {"redis": {"url": url}}}}));
     assert_eq!(refused.status, 422, "{}", refused.text);
+    server.stop();
+}
+
+/// Says these bytes to whoever comes, again and again if `floods`, and holds the connection.
+fn says(bytes: &'static [u8], floods: bool) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _ = stream.set_write_timeout(Some(PATIENCE));
+            let _ = stream.set_read_timeout(Some(PATIENCE));
+            std::thread::spawn(move || {
+                while stream.write_all(bytes).is_ok() && floods {}
+                let mut rest = [0; 1_024];
+                while stream.read(&mut rest).is_ok_and(|count| count > 0) {}
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn brokers_that_misbehave_cost_their_own_attempt() {
+    let data = data();
+    let server = Server::start(data.path());
+    let mut runs = Vec::new();
+    for (bytes, floods) in [
+        (&b""[..], false),
+        (b"\r\n", false),
+        (b"+", true),
+        (b"$-1\r\n", false),
+        (b"$99999999999999999999\r\n", false),
+        (b"$4000\r\nabc", false),
+        (b"*1\r\n$1\r\na\r\n", false),
+        (b"\xff\xfe\r\n", true),
+        (b"AMQP\0\0\x09\x01", false),
+        (b"\x01\0\0\xff\xff\xff\xff", false),
+        (b"\x01\0\0\0\0\0\x04\0\x0a\0\x0a\0", false),
+        (b"\x01\0\0\0\0\0\x04\0\x0a\0\x0a\xce", true),
+        (b"\x01\0\0\0\0\0\x01\0\xce", true),
+        (b"\x08\0\0\0\0\0\0\xce", true),
+    ] {
+        let address = says(bytes, floods);
+        let redis = to_redis(&format!("redis://:p@{address}"), "s");
+        let rabbit = to_rabbit(&format!("amqp://u:p@{address}"), "q");
+        for mut job in [redis, rabbit] {
+            job["timeout"] = json!("1s");
+            runs.push((bytes, server.submit(&job)["run_id"].clone()));
+        }
+    }
+    for (bytes, run) in &runs {
+        let dead = server.run_is(run, "dead");
+        let status = dead["attempts"][0]["status"].as_str().expect("a status");
+        assert!(["failed", "timed_out"].contains(&status), "{bytes:?}: {dead}");
+    }
     server.stop();
 }
 
