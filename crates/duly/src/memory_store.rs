@@ -11,7 +11,7 @@ use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
 };
-use store::{StoreAbout, Committed, MemoryStore, Store, StoreError};
+use store::{Committed, MemoryStore, Store, StoreAbout, StoreError};
 
 #[derive(Debug)]
 pub struct ClockedMemory {

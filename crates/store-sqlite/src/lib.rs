@@ -59,7 +59,7 @@ use store::memory::Dump;
 use store::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
 };
-use store::{StoreAbout, Committed, Refusal, Store, StoreError};
+use store::{Committed, Refusal, Store, StoreAbout, StoreError};
 
 const READERS: usize = 2;
 

@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use crate::search::{
     FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
 };
-use crate::{StoreAbout, Committed, Refusal, Store, StoreError};
+use crate::{Committed, Refusal, Store, StoreAbout, StoreError};
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::job::Spec;
