@@ -1,5 +1,5 @@
 # The command a person types is the command CI runs.
-.PHONY: run test check differential tools sim sim-long chaos chaos-long bench-core bench-start
+.PHONY: run test check differential tools sim sim-long chaos chaos-long chaos-cluster bench-core bench-start
 
 # Builds the server and serves on http://127.0.0.1:7070, data in ./duly-data.
 run:
@@ -38,9 +38,18 @@ chaos:
 	target/debug/chaos --ci --keep target/chaos
 
 CHAOS_SEEDS ?= 1000..1500
+CHAOS_CLUSTERS ?= 20
+CHAOS_FAULTS ?= 60
 chaos-long:
 	cargo build --profile test -p duly -p chaos
 	target/debug/chaos --seeds $(CHAOS_SEEDS) --keep target/chaos
+	target/debug/chaos --cluster 0 --runs $(CHAOS_CLUSTERS) --faults $(CHAOS_FAULTS) --keep target/chaos
+
+# One cluster on PostgreSQL under a plan of faults; CHAOS_CLUSTER=SEED repeats one.
+CHAOS_CLUSTER ?= 0
+chaos-cluster:
+	cargo build --profile test -p duly -p chaos
+	target/debug/chaos --cluster $(CHAOS_CLUSTER) --lies --keep target/chaos
 
 # How long a start takes with a million stored jobs.
 bench-start:

@@ -14,7 +14,7 @@ if ! "$tools/bin/cargo-fuzz" --version 2>/dev/null | grep -q "$version"; then
 fi
 export PATH="$tools/bin:$PATH" RUSTC_BOOTSTRAP=1
 export CARGO_TARGET_DIR="$target/fuzz"
-for name in cron_parse next_any requests texts stored cursors preview; do
+for name in cron_parse next_any requests texts stored cursors preview letters; do
     mkdir -p "fuzz/corpus/$name"
     dict=fuzz/cron.dict
     case $name in requests | preview) dict=fuzz/requests.dict ;; esac

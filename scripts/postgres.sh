@@ -10,6 +10,7 @@
 #                                                not sign it (DIR/stranger.pem)
 #   scripts/postgres.sh stop DIR                 stops what runs in DIR, the data stays
 #   scripts/postgres.sh halt DIR                 stops it without a checkpoint (immediate)
+#   scripts/postgres.sh read-only|read-write DIR nothing can be written any more; it can again
 #   scripts/postgres.sh crash DIR                stops the server as a power cut would (kill -9)
 #
 # fsync is on: what is tested is what runs. Anybody on this machine may connect (trust), and nobody
@@ -136,6 +137,14 @@ stop)
     ;;
 halt)
     as_owner "$bin/pg_ctl" stop --pgdata "$dir/data" --mode immediate --wait --silent
+    ;;
+read-only | read-write)
+    # In the file itself: once it is read-only no statement could take it back.
+    conf=$dir/data/postgresql.auto.conf
+    as_owner sed -i '/^default_transaction_read_only/d' "$conf"
+    # Appended as it stands, so that the file stays its owner's.
+    [ "$verb" = read-write ] || echo 'default_transaction_read_only = on' >>"$conf"
+    as_owner "$bin/pg_ctl" reload --pgdata "$dir/data" --silent
     ;;
 crash)
     # The server and its children: none of them gets to write anything.

@@ -40,6 +40,12 @@ need_package valgrind valgrind
 need_package pgbouncer pgbouncer
 # Its certificate is made for the test of TLS.
 need_package openssl openssl
+# Messages are published to real brokers, each started by the test that needs it.
+need_package redis-server redis-server
+need_package redis-cli redis-tools
+[ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || need_package rabbitmq-server rabbitmq-server
+# `duly top` is tried in a pseudo-terminal.
+need_package script bsdutils
 # The README's tour is run as it is written, with curl.
 need_package curl curl
 # A failing fsync is injected with strace; a full disk is a small file system of its own.

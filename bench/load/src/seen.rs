@@ -3,7 +3,7 @@
 
 use crate::limits::LATENESS_MAX_MICROS;
 use hdrhistogram::Histogram;
-use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 

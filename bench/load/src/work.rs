@@ -120,11 +120,7 @@ impl Work {
         Ok(self.row(options.jobs, begun.elapsed(), None, Tally::default()))
     }
 
-    fn singles(
-        self,
-        options: &Options,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Row, String> {
+    fn singles(self, options: &Options, progress: &mut dyn FnMut(u64, u64)) -> Result<Row, String> {
         let shape = shape(options, WORKER.to_string(), Some(FAR));
         let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
         let all_times = Mutex::new(histogram()?);
@@ -286,7 +282,8 @@ impl Threads {
             if done >= options.jobs {
                 return Ok(());
             }
-            if let Some(trouble) = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
+            if let Some(trouble) =
+                self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
             {
                 return Err(trouble);
             }

@@ -66,10 +66,8 @@ pub fn work(
             seen.see(run.payload.number, at);
             let comma = if place > 0 { "," } else { "" };
             let (id, token) = (run.run_id, run.token);
-            let _ = write!(
-                body,
-                r#"{comma}{{"run_id":"{id}","token":{token},"outcome":"succeeded"}}"#
-            );
+            let _ =
+                write!(body, r#"{comma}{{"run_id":"{id}","token":{token},"outcome":"succeeded"}}"#);
         }
         body.push_str("]}");
         let reply = patiently(&mut connection, "/v1/work/settle", body.as_bytes())?;

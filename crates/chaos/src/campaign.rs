@@ -124,6 +124,7 @@ pub struct Clusters {
     pub faults: usize,
     pub only: Vec<Kind>,
     pub lies: bool,
+    pub old: Option<PathBuf>,
 }
 
 /// One cluster after the other; true if every promise was kept and every lie noticed.
@@ -133,7 +134,15 @@ pub fn clusters(binary: &Path, all: &Clusters, keep: Option<PathBuf>) -> Result<
     let mut sum = cluster::Measured::default();
     for seed in all.seeds.clone() {
         let (nodes, faults, only) = (all.nodes, all.faults, all.only.clone());
-        let run = cluster::Run { binary, seed, nodes, faults, only, keep: keep.clone() };
+        let run = cluster::Run {
+            binary,
+            seed,
+            nodes,
+            faults,
+            only,
+            old: all.old.clone(),
+            keep: keep.clone(),
+        };
         let outcome = run.run().map_err(|why| format!("cluster {seed}: {why}"))?;
         for violation in &outcome.violations {
             println!("chaos: cluster {seed}: {}: {}", violation.invariant, violation.detail);

@@ -19,7 +19,7 @@ use crate::client::{Client, Load};
 use crate::http::ask;
 use crate::limits::{
     CLUSTER_CALM, CLUSTER_CLIENTS, CLUSTER_HEAL_MIN, CLUSTER_HEAL_PATIENCE, CLUSTER_PACE,
-    CLUSTER_QUEUES, CLUSTER_RECURRING, CLUSTER_WORKERS, RECOVERY_PATIENCE,
+    CLUSTER_QUEUES, CLUSTER_RECURRING, CLUSTER_WORKERS, RECOVERY_PATIENCE, SETTLED_AFTER,
 };
 use crate::worker::Worker;
 use crate::{receiver, story};
@@ -86,6 +86,8 @@ pub struct Run<'a> {
     pub faults: usize,
     /// None means all kinds.
     pub only: Vec<Kind>,
+    /// An older binary, which all nodes begin with.
+    pub old: Option<PathBuf>,
     /// Where what the nodes said is kept if a promise was broken.
     pub keep: Option<PathBuf>,
 }
@@ -95,14 +97,18 @@ impl Run<'_> {
         let folder = tempfile::Builder::new().prefix("duly-chaos-").tempdir();
         let folder = folder.map_err(|error| format!("no folder: {error}"))?;
         let mut rng = Rng::new(self.seed);
-        let plan = fault::plan(&mut rng, self.faults, &self.only);
+        let mut only = self.only.clone();
+        if self.old.is_some() && only.is_empty() {
+            only = KINDS.into_iter().chain([Kind::OtherBinary; 4]).collect();
+        }
+        let plan = fault::plan(&mut rng, self.faults, &only);
         println!("chaos: cluster: seed {}, {} nodes, {} faults", self.seed, self.nodes, plan.len());
         let database = Database::start()?;
         let watcher = PostgresStore::open(&Database::address(database.socket()))
             .map_err(|error| format!("the database: {error}"))?;
         let book = Arc::new(Book::default());
-        let binary = (self.binary, folder.path());
-        let mut members = Members::start(binary, self.nodes, &database, &book)?;
+        let binaries = (self.binary, self.old.as_deref());
+        let mut members = Members::start(binaries, folder.path(), self.nodes, &database, &book)?;
         let hooks = receiver::start(book.clone(), rng.draw())?;
         let mut outcome = Outcome::default();
         recovered(&watcher, &mut members)?;
@@ -116,6 +122,13 @@ impl Run<'_> {
             Ok(()) => heal(&mut members, &book, hooks, &mut rng),
             Err(why) => Err(why),
         };
+        // The receiver outlives the nodes: nobody is to hear that it is not there.
+        book.set_servers(Vec::new(), false);
+        let stopped: Result<(), String> =
+            members.all.iter_mut().try_for_each(members::Member::stop);
+        if let (Err(why), true) = (stopped, healed.is_ok()) {
+            outcome.violations.push(broken("stops_when_told", why));
+        }
         book.end();
         for person in people {
             let _ = person.join();
@@ -127,11 +140,6 @@ impl Run<'_> {
         if said.contains("panicked") {
             outcome.violations.push(broken("no_panic", said.clone()));
         }
-        let stopped: Result<(), String> =
-            members.all.iter_mut().try_for_each(members::Member::stop);
-        if let (Err(why), true) = (stopped, healed.is_ok()) {
-            outcome.violations.push(broken("stops_when_told", why));
-        }
         let dump = watcher.dump().map_err(|error| {
             format!("the final store cannot be read: {error:?} {:?}", watcher.last_fault())
         })?;
@@ -139,6 +147,10 @@ impl Run<'_> {
         let pages = std::mem::take(&mut *book.pages());
         let evidence = Evidence { pages, dump, windows, divergences, healed_at };
         outcome.measured = measure::measure(&evidence);
+        outcome.measured.proxies = members.all.iter().fold((0, 0, 0), |sum, member| {
+            let ((a, b, c), (d, e, f)) = (member.to_database.seen(), member.to_me.seen());
+            (sum.0 + a + d, sum.1 + b + e, sum.2 + c + f)
+        });
         if healed.is_ok() {
             outcome.violations.extend(judge(evidence.clone()));
         }
@@ -156,9 +168,10 @@ impl Run<'_> {
         rng: &mut Rng,
         windows: &mut Vec<Window>,
     ) -> Result<(), String> {
+        let home = places(&settled(watcher, members, &[])?);
         for (at, kind) in plan.iter().copied().enumerate() {
             book.pause_whole(CLUSTER_CALM);
-            let before = recovered(watcher, members)?;
+            let before = settled(watcher, members, &home)?;
             let begin = now();
             let mut site = Site { members, database, book, rng };
             let node = site.hurt(kind).map_err(|why| format!("{kind:?}: {why}"))?;
@@ -252,6 +265,45 @@ fn recovered(watcher: &PostgresStore, members: &mut Members) -> Result<Owners, S
         }
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Waits until every node has its share and no shard is on its way any more: what moves from now on
+/// moves because of the next fault. Places follow from the nodes' numbers, so once it is known at
+/// which node each shard is at home, that is what is waited for.
+fn settled(
+    watcher: &PostgresStore,
+    members: &mut Members,
+    home: &[Option<u32>],
+) -> Result<Owners, String> {
+    let begun = Instant::now();
+    let (mut last, mut since) = (recovered(watcher, members)?, Instant::now());
+    loop {
+        std::thread::sleep(LOOK_EVERY);
+        let owners = recovered(watcher, members)?;
+        if owners != last {
+            (last, since) = (owners, Instant::now());
+        }
+        let places = places(&last);
+        let is_there = match home.is_empty() {
+            true => members.all.iter().all(|member| {
+                let share = places.iter().filter(|place| **place == Some(member.number)).count();
+                share * members.all.len() * 2 > places.len()
+            }),
+            false => places == home,
+        };
+        let quiet = if home.is_empty() { SETTLED_AFTER * 3 } else { SETTLED_AFTER };
+        if is_there && since.elapsed() > quiet {
+            return Ok(last);
+        }
+        if begun.elapsed() > RECOVERY_PATIENCE {
+            let away = places.iter().zip(home).filter(|(place, home)| place != home).count();
+            return Err(format!("{away} shards are not at home after {RECOVERY_PATIENCE:?}"));
+        }
+    }
+}
+
+fn places(owners: &Owners) -> Vec<Option<u32>> {
+    owners.iter().map(|(_, owner, _)| owner.map(|id| id.node)).collect()
 }
 
 fn load() -> Load {

@@ -46,14 +46,14 @@ pub const PROXY_CHUNK: usize = 16 * 1024;
 pub const CLUSTER_NODES: u32 = 3;
 /// What CI runs: at least 25 faults of 12 kinds in 4 minutes are asked for.
 pub const CLUSTER_FAULTS: usize = 30;
-pub const CLUSTER_CLIENTS: usize = 8;
+pub const CLUSTER_CLIENTS: usize = 24;
 pub const CLUSTER_WORKERS: usize = 4;
 /// Queues with webhooks, and as many for workers: each lies in a shard of its own, nearly.
 pub const CLUSTER_QUEUES: u64 = 12;
 /// Each fires every second.
 pub const CLUSTER_RECURRING: usize = 30;
 /// Between two requests of a client: two cores shall have time for the rest.
-pub const CLUSTER_PACE: Duration = Duration::from_millis(8);
+pub const CLUSTER_PACE: Duration = Duration::from_millis(20);
 /// Without trouble before each fault.
 pub const CLUSTER_CALM: Duration = Duration::from_millis(1_500);
 /// A cluster that has not recovered by then does not. A statement that nobody answers is given up
@@ -62,3 +62,5 @@ pub const RECOVERY_PATIENCE: Duration = Duration::from_secs(45);
 pub const CLUSTER_HEAL_PATIENCE: Duration = Duration::from_secs(60);
 /// Everybody's answers and dead nodes' leases are over by then.
 pub const CLUSTER_HEAL_MIN: Duration = Duration::from_secs(6);
+/// No shard changed its owner for so long: none is on its way.
+pub const SETTLED_AFTER: Duration = Duration::from_secs(1);

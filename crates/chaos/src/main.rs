@@ -55,6 +55,9 @@ struct Args {
     /// Only faults of this kind; may be given several times
     #[arg(long, value_name = "KIND", value_parser = kind)]
     only: Vec<cluster::Kind>,
+    /// An older duly: nodes of a cluster begin with it and change, and change back
+    #[arg(long, value_name = "FILE")]
+    old: Option<PathBuf>,
     /// Tell lies about the first cluster that kept its promises; each must be noticed
     #[arg(long)]
     lies: bool,
@@ -109,6 +112,7 @@ fn run(args: &Args) -> Result<bool, String> {
             faults: args.faults,
             only: args.only.clone(),
             lies: args.lies || args.ci,
+            old: args.old.clone(),
         };
         good &= campaign::clusters(&binary, &settings, args.keep.clone())?;
     }

@@ -34,6 +34,26 @@ pub struct Joining {
     /// This node's number, different from all others'; one is made and kept in the data folder
     #[arg(long, value_name = "N", env = "DULY_NODE", value_parser = clap::value_parser!(u32).range(1..))]
     node: Option<u32>,
+    /// What this process does, of those that share a database; all of it unless given
+    #[arg(
+        long,
+        value_name = "ROLES",
+        env = "DULY_ROLES",
+        value_delimiter = ',',
+        default_value = "api,scheduler,worker"
+    )]
+    roles: Vec<Role>,
+}
+
+/// What a process does. All of it, unless told otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Role {
+    /// Answers clients and workers.
+    Api,
+    /// Owns shards: decides what runs and when.
+    Scheduler,
+    /// Sends webhooks.
+    Worker,
 }
 
 /// What a node of a cluster has besides its store.
@@ -47,6 +67,10 @@ pub struct Joined {
 }
 
 impl Joining {
+    pub fn has(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+
     /// None where the store is this process's alone.
     pub async fn join(
         &self,
@@ -56,6 +80,11 @@ impl Joining {
         tasks: &Tasks,
     ) -> Result<Option<Joined>, Failure> {
         if kind.is_exclusive() {
+            if [Role::Api, Role::Scheduler, Role::Worker].iter().any(|role| !self.has(*role)) {
+                let help = "duly serve --store postgres://user@host/database".to_string();
+                let message = "--roles is for nodes that share a database";
+                return Err(Failure { help, ..Failure::failed(message.to_string()) });
+            }
             return Ok(None);
         }
         let at = self.cluster_listen.unwrap_or_else(|| SocketAddr::new(listen.ip(), 0));
@@ -81,7 +110,7 @@ impl Joining {
             Some(path) => (secret_in(path)?, "given by a file"),
             None => (secret_of(store)?, "kept in the database"),
         };
-        let peers = Arc::new(Peers::new(secret, tasks.clone()));
+        let peers = Arc::new(Peers::new(secret, &address, tasks.clone()));
         Ok(Some(Joined { peers, listener, address, number, secret: words }))
     }
 }

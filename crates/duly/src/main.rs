@@ -8,6 +8,7 @@ mod backup;
 mod bench;
 mod client;
 mod clock;
+mod cluster;
 mod config;
 mod dead;
 mod demo;
@@ -84,6 +85,9 @@ enum Command {
     /// See, pause and resume queues.
     #[command(subcommand)]
     Queue(queue::QueueCommand),
+    /// The nodes that share a store, and their shards.
+    #[command(subcommand)]
+    Cluster(cluster::ClusterCommand),
     /// See and stop backfills and bulk replays.
     #[command(subcommand)]
     Operation(queue::OperationCommand),
@@ -137,6 +141,7 @@ fn main() -> ExitCode {
         Command::Run(command) => run::run(&command),
         Command::Dead(command) => dead::run(&command),
         Command::Queue(command) => queue::queue(&command),
+        Command::Cluster(command) => cluster::run(&command),
         Command::Operation(command) => queue::operation(&command),
         Command::Hold(args) => queue::hold(&args),
         Command::Release(args) => queue::release(&args),

@@ -55,7 +55,7 @@ impl MasterKey {
         MasterKey::of(&bytes).ok_or_else(|| wrong("it is no key".to_string()))
     }
 
-    fn of(bytes: &[u8]) -> Option<MasterKey> {
+    pub fn of(bytes: &[u8]) -> Option<MasterKey> {
         UnboundKey::new(&CHACHA20_POLY1305, bytes).ok().map(|key| MasterKey(LessSafeKey::new(key)))
     }
 

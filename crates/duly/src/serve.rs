@@ -3,10 +3,11 @@
 
 use crate::egress::Egress;
 use crate::failure::{EXIT_REFUSED, Failure};
+use crate::joining::{self, Role};
 use crate::target_test::Tester;
 use crate::vault::{self, Vault};
-use crate::{clock, flag, joining, log, stores};
-use executor::{Commands, Executor, Options};
+use crate::{clock, flag, log, stores};
+use executor::{Commands, Executor, Options, Whose};
 use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
 use model::Span;
@@ -18,9 +19,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 
 /// How often the certificate's files are looked at.
 const TLS_LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How long it takes until every other node knows that the shards have moved.
+const LINGER: Duration = Duration::from_millis(1_500);
+/// How often the signing secrets that nodes share are looked at.
+const SECRETS_EVERY: Duration = Duration::from_secs(5);
 /// Other nodes get so long to take the shards of a process that is told to stop.
 const GIVE_WAIT: Duration = Duration::from_secs(10);
 
@@ -121,25 +127,52 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     }
     let here = (args.data.as_path(), listen);
     let joined = args.joining.join(&args.store, here, &*store, &tasks).await?;
-    let options = joined.as_ref().map_or_else(node::Options::alone, |joined| joined.options(true));
+    let options = joined.as_ref().map_or_else(node::Options::alone, |joined| {
+        joined.options(args.joining.has(Role::Scheduler))
+    });
     let cluster = joined.as_ref().map(|joined| {
         format!("node {} at {}, secret {}", joined.number, joined.address, joined.secret)
     });
-    let (node, queues) = Node::start(store, options)
+    if let Some(key) = joined.as_ref().and_then(|joined| joined.peers.secret().derive("signing")) {
+        vault.share(store.clone(), key)?;
+        let vault = vault.clone();
+        node::tasks::every("secrets", SECRETS_EVERY, move || vault.follow());
+    }
+    let (node, mut queues) = Node::start(store, options)
         .map_err(|error| Failure::failed(format!("the store does not answer: {error:?}")))?;
     node.handle().keep_history(Retention {
         history: args.keep,
         failures: args.keep_failures,
         bytes: args.keep_bytes,
     });
+    let whose = match args.joining.has(Role::Scheduler) {
+        true => Whose::Own,
+        false => Whose::All,
+    };
     let commands = Commands::new(args.allow_command.clone());
-    let options = Options { client, secrets: vault.clone(), commands };
+    let options = Options { client, secrets: vault.clone(), commands, whose };
     let tester = Arc::new(Tester::new(options.clone()));
+    if !args.joining.has(Role::Worker) || whose == Whose::All {
+        // Those of our own shards are somebody else's, or we have none.
+        let (tell, told) = mpsc::channel(1);
+        queues = told;
+        if args.joining.has(Role::Worker) {
+            tasks.start(node::queues::follow(node.handle(), tell));
+        }
+    }
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
     let api = Arc::new(Api::new(node.handle(), listen, vault, tester, args.allow_command.clone()));
     api.ring.fill(&keys);
-    let others = joined.map(|joined| joined.serve(&tasks, node.handle(), axum::Router::new()));
-    let server = serve(&tasks, listener, routes(api.clone()), tls.clone(), Bounds::default());
+    let others = joined.map(|joined| {
+        api.join(joined.peers.clone());
+        tasks.start(http_api::keys::follow(api.clone()));
+        joined.serve(&tasks, node.handle(), http_api::cluster::routes(api.clone()))
+    });
+    let served = match args.joining.has(Role::Api) {
+        true => routes(api.clone()),
+        false => http_api::health_routes(api.clone()),
+    };
+    let server = serve(&tasks, listener, served, tls.clone(), Bounds::default());
     api.watch(&server);
     if tls.is_none() && !listen.ip().is_loopback() {
         tracing::warn!("keys and payloads travel in the clear; give --tls-cert and --tls-key");
@@ -241,6 +274,8 @@ async fn give_away(node: &NodeHandle) {
     if tokio::time::timeout(GIVE_WAIT, given).await.is_err() {
         tracing::warn!("not all shards could be given away; they are taken over");
     }
+    // Until every node has renewed its lease and seen who has them, some ask here.
+    tokio::time::sleep(LINGER).await;
 }
 
 fn greet(args: &Args, listen: SocketAddr, keys: usize, (store, cluster): (&str, Option<&str>)) {

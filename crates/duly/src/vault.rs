@@ -2,6 +2,9 @@
 //! sealed. The file is replaced whole (written beside, synced, renamed), under a lock, so that the
 //! server and a command may both rotate. Readers look again when the file has changed.
 //!
+//! Nodes that share a database share their secrets: an entry of the catalog holds them all, sealed under
+//! a key made of the cluster's secret (`share`). It counts more than the file, which follows it.
+//!
 //! What it does not do: keep anything but signing secrets; follow changes faster than a second.
 
 use crate::failure::Failure;
@@ -9,14 +12,17 @@ use crate::seal::MasterKey;
 use executor::limits::SECRETS_MAX;
 use executor::{Secret, Secrets};
 use http_api::secrets::{Rotation, RotationRefused, SigningSecret, SigningSecrets};
-use model::{Namespace, Span, Time};
+use model::{Namespace, Span, Text, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use store::Backend;
+use store::catalog::{Changed, EntryChange, Kind, Place};
 use wire::timestamp;
 
 const FILE: &str = "secrets.json";
@@ -26,6 +32,8 @@ const PLAIN: &str = "signing-secret";
 const SECRET_BYTES: usize = 32;
 /// How often the file is looked at.
 const LOOK_EVERY: Span = Span::from_secs(1);
+/// Tries to change what other nodes change, too.
+const SHARE_TRIES: usize = 8;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Stored {
@@ -62,6 +70,21 @@ type Stamp = (u64, u64, i64, i64);
 pub struct Vault {
     data: PathBuf,
     state: Mutex<State>,
+    shared: OnceLock<Shared>,
+}
+
+/// Where nodes keep the secrets that they have in common.
+struct Shared {
+    store: Arc<dyn Backend>,
+    key: MasterKey,
+    /// The revision that the file has.
+    rev: AtomicU64,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Shared")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +101,8 @@ pub fn path(data: &Path) -> PathBuf {
 impl Vault {
     /// Makes what is missing, and takes over the plain secret of an earlier version.
     pub fn open(data: &Path, now: Time) -> Result<Vault, Failure> {
-        let vault = Vault { data: data.to_path_buf(), state: Mutex::default() };
+        let shared = OnceLock::new();
+        let vault = Vault { data: data.to_path_buf(), state: Mutex::default(), shared };
         vault.change(|all| {
             let first = all.entry(0).or_default();
             if first.is_empty() {
@@ -98,7 +122,28 @@ impl Vault {
         let all = read(data)?;
         let stamp = stamp(data);
         let state = Mutex::new(State { all, stamp, looked: None });
-        Ok(Vault { data: data.to_path_buf(), state })
+        Ok(Vault { data: data.to_path_buf(), state, shared: OnceLock::new() })
+    }
+
+    /// From here on the nodes of this database have the same secrets: those in the catalog or, if
+    /// this is the first node, its own.
+    pub fn share(&self, store: Arc<dyn Backend>, key: [u8; 32]) -> Result<(), Failure> {
+        let key = MasterKey::of(&key);
+        let key = key.ok_or_else(|| Failure::failed("the cluster's secret makes no key"))?;
+        let _ = self.shared.set(Shared { store, key, rev: AtomicU64::new(0) });
+        self.change(|_| Ok(()))
+    }
+
+    /// Takes over what another node changed. For whoever calls it now and then.
+    pub fn follow(&self) {
+        let Some(shared) = self.shared.get() else { return };
+        // A store that does not answer is asked again.
+        let Ok(Some((rev, _))) = shared.read() else { return };
+        if rev != shared.rev.load(Ordering::Relaxed)
+            && let Err(failure) = self.change::<(), Failure>(|_| Ok(()))
+        {
+            tracing::warn!(why = failure.message, "signing secrets of other nodes stay unknown");
+        }
     }
 
     /// The secrets of a namespace, for whoever checks signatures.
@@ -134,7 +179,7 @@ impl Vault {
     /// Reads, changes and replaces the file while nobody else does.
     fn change<T, E: From<Failure>>(
         &self,
-        change: impl FnOnce(&mut All) -> Result<T, E>,
+        change: impl Fn(&mut All) -> Result<T, E>,
     ) -> Result<T, E> {
         let wrong = |error: std::io::Error| {
             Failure::failed(format!("{}: {error}", self.data.join(LOCK).display()))
@@ -152,7 +197,10 @@ impl Vault {
             true => read(&self.data)?,
             false => All::new(),
         };
-        let done = change(&mut all)?;
+        let done = match self.shared.get() {
+            None => change(&mut all)?,
+            Some(shared) => shared.change(&mut all, change)?,
+        };
         write(&self.data, &key, &all)?;
         state.stamp = stamp(&self.data);
         state.all = all;
@@ -188,10 +236,71 @@ impl Vault {
             if here.len() >= SECRETS_MAX {
                 return Err(RotationRefused::TooMany);
             }
-            here.insert(0, fresh(None, given, now));
+            here.insert(0, fresh(None, given.clone(), now));
             Ok(false)
         })
     }
+}
+
+impl Shared {
+    fn place() -> Place {
+        let name = Text::from("signing-secrets");
+        Place { kind: Kind::Setting, namespace: Namespace(0), name }
+    }
+
+    /// The entry's revision, and what it holds.
+    fn read(&self) -> Result<Option<(u64, All)>, Failure> {
+        let silent = |_| Failure::failed("the store does not answer");
+        let found = self.store.entries(&[Shared::place()]).map_err(silent)?;
+        let Some(entry) = found.into_iter().flatten().next() else { return Ok(None) };
+        let all = opened(&self.key, &entry.text).map_err(|why| {
+            Failure::failed(format!("the signing secrets in the database: {why}"))
+        })?;
+        Ok(Some((entry.rev, all)))
+    }
+
+    /// Changes what is there now; of two nodes that do so at once, one looks again.
+    fn change<T, E: From<Failure>>(
+        &self,
+        all: &mut All,
+        change: impl Fn(&mut All) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let failed = |why: String| E::from(Failure::failed(why));
+        for _ in 0..SHARE_TRIES {
+            let found = self.read()?;
+            let expect = found.as_ref().map(|(rev, _)| *rev);
+            let mut next = found.as_ref().map_or_else(|| all.clone(), |(_, theirs)| theirs.clone());
+            let done = change(&mut next)?;
+            // What did not change is not written: sealed again it would look different.
+            let same = found.as_ref().is_some_and(|(_, theirs)| ids(theirs) == ids(&next));
+            if let (Some(rev), true) = (expect, same) {
+                self.rev.store(rev, Ordering::Relaxed);
+                *all = next;
+                return Ok(done);
+            }
+            let text = Some(Text::from(sealed(&self.key, &next).map_err(failed)?));
+            let write = EntryChange { place: Shared::place(), expect, text };
+            let written = self.store.change_entries(&[write]);
+            match written.map_err(|_| failed("the store does not answer".to_string()))? {
+                Changed::Made { rev } => {
+                    self.rev.store(rev, Ordering::Relaxed);
+                    *all = next;
+                    return Ok(done);
+                }
+                Changed::Other { .. } => {}
+            }
+        }
+        Err(failed("others change the signing secrets all the time".to_string()))
+    }
+}
+
+/// Which secrets there are, and until when.
+fn ids(all: &All) -> Vec<(u32, &str, Option<Time>)> {
+    all.iter()
+        .flat_map(|(namespace, here)| {
+            here.iter().map(move |one| (*namespace, one.id.as_str(), one.expires))
+        })
+        .collect()
 }
 
 impl Secrets for Vault {
@@ -267,11 +376,15 @@ fn read(data: &Path) -> Result<All, Failure> {
     let path = path(data);
     let wrong = |why: String| Failure::failed(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
-    let stored: Stored = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    opened(&MasterKey::read(data)?, &text).map_err(wrong)
+}
+
+/// What a text of sealed secrets holds.
+fn opened(key: &MasterKey, text: &str) -> Result<All, String> {
+    let stored: Stored = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if stored.version != 1 {
-        return Err(wrong(format!("version {} is not known here", stored.version)));
+        return Err(format!("version {} is not known here", stored.version));
     }
-    let key = MasterKey::read(data)?;
     let time = |text: &str| timestamp::parse(text).ok().map(Time::from_micros);
     let mut all = All::new();
     for (namespace, entries) in stored.namespaces {
@@ -279,9 +392,8 @@ fn read(data: &Path) -> Result<All, Failure> {
         for entry in entries {
             let id = &entry.id;
             let value = key.open(&about(namespace, id), &entry.sealed);
-            let value =
-                value.ok_or_else(|| wrong(format!("{id} does not open with master.key")))?;
-            let bad_time = || wrong(format!("{id} has a time that cannot be read"));
+            let value = value.ok_or_else(|| format!("{id} does not open with its key"))?;
+            let bad_time = || format!("{id} has a time that cannot be read");
             here.push(Known {
                 created: time(&entry.created_at).ok_or_else(bad_time)?,
                 expires: match &entry.expires_at {
@@ -297,9 +409,7 @@ fn read(data: &Path) -> Result<All, Failure> {
     Ok(all)
 }
 
-fn write(data: &Path, key: &MasterKey, all: &All) -> Result<(), Failure> {
-    let path = path(data);
-    let wrong = |why: String| Failure::failed(format!("{}: {why}", path.display()));
+fn sealed(key: &MasterKey, all: &All) -> Result<String, String> {
     let mut stored = Stored { version: 1, namespaces: BTreeMap::new() };
     for (namespace, here) in all {
         let mut entries = Vec::new();
@@ -310,12 +420,18 @@ fn write(data: &Path, key: &MasterKey, all: &All) -> Result<(), Failure> {
                 created_at: timestamp::format(one.created.micros()),
                 expires_at: one.expires.map(|at| timestamp::format(at.micros())),
                 rotation: one.rotation.clone(),
-                sealed: sealed.ok_or_else(|| wrong("it cannot be sealed".to_string()))?,
+                sealed: sealed.ok_or_else(|| "it cannot be sealed".to_string())?,
             });
         }
         stored.namespaces.insert(*namespace, entries);
     }
-    let text = serde_json::to_string_pretty(&stored).map_err(|error| wrong(error.to_string()))?;
+    serde_json::to_string_pretty(&stored).map_err(|error| error.to_string())
+}
+
+fn write(data: &Path, key: &MasterKey, all: &All) -> Result<(), Failure> {
+    let path = path(data);
+    let wrong = |why: String| Failure::failed(format!("{}: {why}", path.display()));
+    let text = sealed(key, all).map_err(wrong)?;
     let beside = data.join(format!("{FILE}.new"));
     let replace = || -> std::io::Result<()> {
         let mut open = OpenOptions::new();

@@ -5,7 +5,7 @@
 
 mod support;
 
-use http_api::{Twice, table};
+use http_api::{Route, Twice, table};
 use serde_json::{Value, json};
 use std::process::Command;
 use support::{Reply, Server, ask};
@@ -176,7 +176,9 @@ fn every_change_is_sent_twice_with_one_key() {
     let key = String::from_utf8_lossy(&made.stdout).lines().next().expect("a key").to_string();
     let world = World { server: Server::start(data.path()), key };
     let (mut count, mut wrong) = (0, Vec::new());
-    for route in table().into_iter().filter(|route| route.changes_something()) {
+    // One node alone has nobody to be drained to: tests/cluster.rs sends that twice.
+    let alone = |route: &Route| route.path != "/v1/cluster/drain";
+    for route in table().into_iter().filter(|route| route.changes_something() && alone(route)) {
         let (method, name) = (route.method.as_str(), format!("{} {}", route.method, route.path));
         let Some((path, body)) = world.recipe(method, route.path) else {
             wrong.push(format!("{name} has no recipe in this test"));

@@ -8,7 +8,7 @@ use crate::message::Message;
 use crate::place::Place;
 use crate::request::Saying;
 use crate::slots::{Entry, Slot};
-use crate::{from_spec, verdict};
+use crate::{from_spec, publish, verdict};
 use hyper::Uri;
 use model::{Cause, RunId, ShardId, Spec, Target, Text};
 use node::clock::BootClock;
@@ -33,6 +33,7 @@ pub struct Job {
 pub enum Work {
     Webhook(Uri),
     Command,
+    Message,
 }
 
 impl Job {
@@ -47,6 +48,7 @@ impl Job {
                 .map_err(|_| format!("{url} is not a URL"))
                 .and_then(|uri| Place::of(&uri).map(|place| (Work::Webhook(uri), place))),
             Target::Command { .. } => Ok((Work::Command, Place::commands())),
+            Target::Publish(broker) => publish::place(broker).map(|place| (Work::Message, place)),
             _ => Err("this version of duly cannot do what the run wants".to_string()),
         };
         match found {
@@ -90,7 +92,12 @@ async fn work(context: &Context, job: &Job, entry: Entry) -> End {
             let (message, policy) = (message(context, job), &job.spec.policy);
             context.options.commands.run(argv, env, &message, policy, until.left()).await
         }
-        (Work::Command, _) => failed("the run has no command", false),
+        (Work::Message, Target::Publish(broker)) => {
+            crash::point("send-before");
+            let (message, client) = (message(context, job), &context.options.client);
+            context.publisher.send(client, broker, &job.place, &message, until).await
+        }
+        (Work::Command | Work::Message, _) => failed("the run has another target", false),
     };
     slot.ended(BootClock.local().since(began));
     end

@@ -9,6 +9,7 @@ use crate::limits::{
     CLAIM_AGAIN, CLAIM_BATCH, CLAIM_MARGIN, CLAIM_WAIT, IDLE_TIME_MAX, IN_FLIGHT_MAX, LEASE,
     WAITING_MAX,
 };
+use crate::publish::Publisher;
 use crate::secrets::Secrets;
 use crate::slots::{Entry, Slots};
 use model::row::Holder;
@@ -29,6 +30,16 @@ pub struct Options {
     pub client: Arc<Client>,
     pub secrets: Arc<dyn Secrets>,
     pub commands: Commands,
+    pub whose: Whose,
+}
+
+/// Whose webhooks are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of shards that this node owns.
+    Own,
+    /// Those of all nodes: this one owns no shards and only works.
+    All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +57,7 @@ pub struct Context {
     pub tasks: Tasks,
     pub options: Options,
     pub slots: Slots,
+    pub publisher: Arc<Publisher>,
     attempts: Arc<Semaphore>,
 }
 
@@ -67,9 +79,16 @@ impl Executor {
         let attempts = Arc::new(Semaphore::new(ATTEMPTS_MAX));
         let commands = options.commands.clone();
         let (slots, all) = (Slots::default(), attempts.clone());
-        tasks.start(sweep(options.client.clone(), phases.clone()));
-        let context =
-            Arc::new(Context { node, tasks: tasks.clone(), options, slots, attempts: all });
+        let publisher = Arc::new(Publisher::default());
+        tasks.start(sweep(options.client.clone(), publisher.clone(), phases.clone()));
+        let context = Arc::new(Context {
+            node,
+            tasks: tasks.clone(),
+            options,
+            slots,
+            publisher,
+            attempts: all,
+        });
         tasks.start(async move {
             while let Some(queue) = queues.recv().await {
                 context.tasks.start(serve(context.clone(), queue, phases.clone()));
@@ -96,13 +115,16 @@ impl Executor {
 }
 
 /// Closes connections that nobody needed for a while.
-async fn sweep(client: Arc<Client>, mut phases: watch::Receiver<Phase>) {
+async fn sweep(client: Arc<Client>, publisher: Arc<Publisher>, mut phases: watch::Receiver<Phase>) {
     let ended = phases.wait_for(|phase| *phase == Phase::Release);
     tokio::pin!(ended);
     loop {
         tokio::select! {
             _ = &mut ended => return,
-            () = tokio::time::sleep(IDLE_TIME_MAX / 4) => client.sweep(),
+            () = tokio::time::sleep(IDLE_TIME_MAX / 4) => {
+                client.sweep();
+                publisher.sweep();
+            }
         }
     }
 }
@@ -110,10 +132,16 @@ async fn sweep(client: Arc<Client>, mut phases: watch::Receiver<Phase>) {
 async fn serve(context: Arc<Context>, queue: SeenQueue, mut phases: watch::Receiver<Phase>) {
     let shard = Slot::of(queue.namespace, &queue.queue, 0).shard();
     let mut views = context.node.views();
+    let own = context.options.whose == Whose::Own;
     while *phases.borrow() == Phase::Work {
         // Webhooks of a shard are sent by the node that owns it: their attempts end with it.
         tokio::select! {
-            here = views.wait_for(|view| view.is_here(shard)) => if here.is_err() { return },
+            here = views.wait_for(|view| view.is_here(shard)), if own => {
+                if here.is_err() {
+                    return;
+                }
+            }
+            () = std::future::ready(()), if !own => {}
             _ = phases.wait_for(|phase| *phase != Phase::Work) => return,
         }
         let claim = Claim {

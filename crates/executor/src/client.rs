@@ -11,6 +11,7 @@ use crate::dial::Dialler;
 use crate::place::Place;
 use crate::pool::Pool;
 use crate::resolve::Resolve;
+use crate::stream::Kind;
 use crate::tls;
 use crate::trouble::Trouble;
 use crate::vet::Guard;
@@ -27,6 +28,8 @@ pub struct Client {
     guard: Guard,
     resolver: Arc<dyn Resolve>,
     tls: TlsConnector,
+    /// The same authorities, without a word about HTTP.
+    broker_tls: TlsConnector,
     first_byte: Option<Duration>,
     pool: Pool,
 }
@@ -40,8 +43,15 @@ impl Client {
         ca_file: Option<&Path>,
         first_byte: Option<Duration>,
     ) -> Result<Client, String> {
-        let tls = tls::connector(ca_file)?;
-        Ok(Client { guard, resolver, tls, first_byte, pool: Pool::default() })
+        let tls = tls::connector(ca_file, &[b"http/1.1"])?;
+        let broker_tls = tls::connector(ca_file, &[])?;
+        Ok(Client { guard, resolver, tls, broker_tls, first_byte, pool: Pool::default() })
+    }
+
+    /// A new connection for another protocol, to a vetted address.
+    pub(crate) async fn dial(&self, place: &Place) -> Result<Kind, Trouble> {
+        let tls = &self.broker_tls;
+        Dialler { guard: &self.guard, resolver: &*self.resolver, tls }.dial(place).await
     }
 
     pub async fn send(

@@ -30,6 +30,7 @@ mod message;
 pub mod place;
 mod pool;
 pub mod probe;
+mod publish;
 mod request;
 pub mod resolve;
 pub mod secrets;
@@ -42,7 +43,7 @@ mod verdict;
 pub mod vet;
 
 pub use answer::Heard;
-pub use claim::{Executor, Options};
+pub use claim::{Executor, Options, Whose};
 pub use client::Client;
 pub use command::Commands;
 pub use connection::Until;

@@ -68,6 +68,15 @@ pub const ERROR_CHARS: usize = 500;
 pub const OUTPUT_MAX: usize = 16 * 1024;
 /// The last bytes that a failed command printed stand in its error.
 pub const COMMAND_TAIL: usize = 500;
+/// Connections to brokers that are kept for the next message: for one URL, and in all.
+pub const BROKER_IDLE_PER_URL_MAX: usize = 8;
+pub const BROKER_IDLE_MAX: usize = 64;
+/// What a broker may say in one line or text.
+pub const BROKER_TEXT_MAX: usize = 4 * 1024;
+/// The largest frame of RabbitMQ's protocol, and how many may come before an answer: what comes back
+/// brings its payload along.
+pub const AMQP_FRAME_MAX: usize = 128 * 1024;
+pub const AMQP_FRAMES_MAX: usize = 256;
 /// What a command printed before it ended may take so long to be read.
 pub const COMMAND_DRAIN: Duration = Duration::from_millis(500);
 

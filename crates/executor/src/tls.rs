@@ -13,8 +13,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use wire::host::Host;
 
-/// `extra`: a PEM file with more authorities.
-pub fn connector(extra: Option<&Path>) -> Result<TlsConnector, String> {
+/// `extra`: a PEM file with more authorities. `protocols`: what is spoken inside.
+pub fn connector(extra: Option<&Path>, protocols: &[&[u8]]) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(path) = extra {
         let wrong = |why: String| format!("--ca-file {}: {why}", path.display());
@@ -36,7 +36,7 @@ pub fn connector(extra: Option<&Path>) -> Result<TlsConnector, String> {
         .map_err(|error| error.to_string())?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = protocols.iter().map(|one| one.to_vec()).collect();
     Ok(TlsConnector::from(Arc::new(config)))
 }
 

@@ -12,8 +12,13 @@ pub async fn healthz() -> Response {
     Json(Health { status: "ok" }).into_response()
 }
 
-/// Ready means that every shard answers.
+/// Ready means that every shard answers, here or at another node. A node that leaves answers what it
+/// is asked; who can choose shall ask another one.
 pub async fn readyz(State(api): Shared) -> Answered {
+    if api.node.view().leaving {
+        let detail = "this node gives its shards away and leaves";
+        return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail));
+    }
     if api.node.is_live() {
         return Ok(Json(Health { status: "ready" }).into_response());
     }

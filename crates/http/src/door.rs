@@ -49,7 +49,16 @@ pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Resp
     request.extensions_mut().insert(id.clone());
     api.requests.in_flight.fetch_add(1, Ordering::Relaxed);
     let under_way = UnderWay(&api);
-    let mut response = match admit(&api, &request) {
+    let mut admitted = admit(&api, &request);
+    let unknown =
+        admitted.as_ref().is_err_and(|refusal| refusal.status == StatusCode::UNAUTHORIZED);
+    if unknown && request.headers().contains_key(AUTHORIZATION) && api.peers().is_some() {
+        // Another node may have made it just now.
+        if api.ring.look(&api.node).await {
+            admitted = admit(&api, &request);
+        }
+    }
+    let mut response = match admitted {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await

@@ -3,9 +3,11 @@
 //! `gap`, and whoever must know reads again. A quiet stream gets a comment now and then.
 //!
 //! The stream pulls from the node's ring: a slow listener holds nothing but its connection. When it
-//! falls out of the ring it is told `gap` and the stream ends; it comes again if it likes.
+//! falls out of the ring it is told `gap` and the stream ends; it comes again if it likes. What happens
+//! at other nodes is joined by `merged`.
 
 use crate::limits::{STREAM_QUIET, STREAM_RETRY_MS, STREAM_SLICE, STREAMS_MAX};
+use crate::merged::Merged;
 use crate::query::Query;
 use crate::refusal::{Answered, Refusal};
 use crate::run_read::{status, time};
@@ -22,13 +24,14 @@ use model::{JobId, Namespace, RunState};
 use node::events::{Happened, Next, What};
 use serde_json::{Value, json};
 use std::convert::Infallible;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static STREAMS: AtomicUsize = AtomicUsize::new(0);
 
-/// One open stream, counted.
-struct Stream {
+/// What happens at this node.
+pub(crate) struct Stream {
     api: Arc<Api>,
     cursor: u64,
     /// The cursor that was asked for cannot be gone on from.
@@ -36,17 +39,17 @@ struct Stream {
     begun: bool,
     over: bool,
     filter: Filter,
-    _counted: Counted,
 }
 
-struct Filter {
-    namespace: Namespace,
-    types: Option<Vec<String>>,
-    job: Option<JobId>,
-    queue: Option<String>,
+#[derive(Clone)]
+pub(crate) struct Filter {
+    pub namespace: Namespace,
+    pub types: Option<Vec<String>>,
+    pub job: Option<JobId>,
+    pub queue: Option<String>,
 }
 
-struct Counted;
+pub(crate) struct Counted;
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -75,30 +78,42 @@ pub async fn events(
     query.finish()?;
     let header = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let given = header.map(str::to_string).or(given);
-    let ring = api.node.events();
-    let cursor = given.as_ref().map(|text| ring.read_cursor(text));
-    let gap = cursor == Some(None);
-    let cursor = cursor.flatten().unwrap_or_else(|| ring.last());
     if STREAMS.fetch_add(1, Ordering::Relaxed) >= STREAMS_MAX {
         drop(Counted);
         let detail = format!("{STREAMS_MAX} streams are open; close one or come back later");
         return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, "busy", detail));
     }
-    let _counted = Counted;
-    let first = Stream { api, cursor, gap, begun: false, over: false, filter, _counted };
-    let pieces = stream::unfold(first, |mut stream| async move {
-        let piece = stream.next().await?;
-        Some((Ok::<_, Infallible>(piece), stream))
+    Ok(respond(Merged::new(api, filter, given.as_deref(), Counted), |mut merged| async move {
+        let piece = merged.next().await?;
+        Some((piece, merged))
+    }))
+}
+
+/// A stream of pieces as an answer.
+pub(crate) fn respond<S, F>(first: S, next: fn(S) -> F) -> Response
+where
+    S: Send + 'static,
+    F: Future<Output = Option<(String, S)>> + Send + 'static,
+{
+    let pieces = stream::unfold(first, move |state| async move {
+        let (piece, state) = next(state).await?;
+        Some((Ok::<_, Infallible>(piece), state))
     });
     let mut response = Response::new(Body::from_stream(pieces));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, hyper::header::HeaderValue::from_static("no-store"));
-    Ok(response)
+    response
 }
 
 impl Stream {
-    async fn next(&mut self) -> Option<String> {
+    /// From behind this number on; without one, from now on.
+    pub(crate) fn new(api: Arc<Api>, filter: Filter, after: Option<u64>, gap: bool) -> Stream {
+        let cursor = after.unwrap_or_else(|| api.node.events().last());
+        Stream { api, cursor, gap, begun: false, over: false, filter }
+    }
+
+    pub(crate) async fn next(&mut self) -> Option<String> {
         if self.over {
             return None;
         }
@@ -116,9 +131,6 @@ impl Stream {
         let api = self.api.clone();
         let ring = api.node.events();
         loop {
-            if ring.is_closing() {
-                return None;
-            }
             match ring.after(self.cursor, STREAM_SLICE) {
                 Next::Gap(first) => {
                     self.over = true;
@@ -137,6 +149,10 @@ impl Stream {
                         return Some(text);
                     }
                 }
+            }
+            // Only now: what happened before is told.
+            if ring.is_closing() {
+                return None;
             }
             tokio::select! {
                 () = ring.more(self.cursor) => {}

@@ -6,17 +6,20 @@
 //!
 //! Once a key was made, every request needs one, also on loopback and also when all are revoked. Keys
 //! are entries of the catalog; a ring of them in memory answers each request without the store and is
-//! replaced in the moment a key is made or revoked here. (More than one node: read anew now and then.)
+//! replaced in the moment a key is made or revoked, here or, by a letter, at another node. Letters may
+//! be lost, so it is read again every few seconds, and when a key comes that is not in it.
 
-use crate::limits::KEYS_MAX;
+use crate::Api;
+use crate::limits::{KEYS_AGAIN, KEYS_EVERY, KEYS_MAX};
 use crate::refusal::Refusal;
 use crate::route::Scope;
 use hyper::StatusCode;
-use model::{Namespace, Text, Time};
+use model::{Namespace, Span, Text, Time};
 use node::{NodeHandle, Reading};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use store::catalog::{Changed, Entry, EntryChange, Kind, List, Place};
 use subtle::ConstantTimeEq;
@@ -137,6 +140,8 @@ impl Key {
 #[derive(Debug, Default)]
 pub struct Ring {
     keys: RwLock<Arc<BTreeMap<String, Arc<Key>>>>,
+    /// When a key that is not known was last looked for, in microseconds of the store's clock.
+    looked: AtomicI64,
 }
 
 impl Ring {
@@ -153,6 +158,19 @@ impl Ring {
     pub async fn load(&self, node: &NodeHandle) -> Result<(), Reading> {
         self.fill(&node.list_entries(list()).await?);
         Ok(())
+    }
+
+    /// A key is not known here: another node may have made it. Looks at most so often; false if it
+    /// did not.
+    pub async fn look(&self, node: &NodeHandle) -> bool {
+        let now = node.now();
+        let last = Time::from_micros(self.looked.load(Ordering::Relaxed));
+        let pause = now.since(last);
+        if pause >= Span::ZERO && pause < KEYS_AGAIN {
+            return false;
+        }
+        self.looked.store(now.micros(), Ordering::Relaxed);
+        self.load(node).await.is_ok()
     }
 
     pub fn fill(&self, entries: &[Entry]) {
@@ -181,6 +199,19 @@ impl Ring {
     }
 }
 
+/// Keeps the ring as the store has it, for the life of the process: other nodes change keys, too.
+pub async fn follow(api: Arc<Api>) {
+    loop {
+        tokio::select! {
+            () = api.node.keys_changed() => {}
+            () = tokio::time::sleep(KEYS_EVERY) => {}
+            () = api.node.events().closed() => return,
+        }
+        // A store that does not answer leaves what is known.
+        let _ = api.ring.load(&api.node).await;
+    }
+}
+
 /// Writes a key and takes it into the ring. False: another one stands there.
 pub async fn write(
     node: &NodeHandle,
@@ -191,6 +222,7 @@ pub async fn write(
 ) -> Result<bool, Reading> {
     let changed = node.change_entries(vec![change(id, key, former)]).await?;
     ring.load(node).await?;
+    node.tell_changed(node::Changed::Keys);
     Ok(matches!(changed, Changed::Made { .. }))
 }
 

@@ -7,6 +7,7 @@ mod about;
 mod backfill;
 mod batch;
 mod body;
+pub mod cluster;
 pub mod cursor;
 mod dead;
 mod definition;
@@ -29,6 +30,7 @@ pub mod limits;
 mod lists;
 mod log;
 mod merge_patch;
+mod merged;
 pub mod metrics;
 mod naming;
 mod occurrences;
@@ -67,6 +69,7 @@ use axum::extract::DefaultBodyLimit;
 use model::Namespace;
 use node::NodeHandle;
 use node::namespaces::Namespaces;
+use peers::Peers;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Semaphore;
@@ -89,6 +92,8 @@ pub struct Api {
     /// Room for bodies, in KiB.
     bodies: Semaphore,
     server: OnceLock<Arc<room::Room>>,
+    /// The other nodes, where there can be some.
+    peers: OnceLock<Arc<Peers>>,
 }
 
 impl Api {
@@ -102,8 +107,20 @@ impl Api {
         let requests = metrics::Requests::of(&table::table());
         let bodies = Semaphore::new(limits::BODIES_KIB_MAX);
         let (ring, namespaces) = (keys::Ring::default(), Namespaces::new(node.clone()));
-        let server = OnceLock::new();
-        Api { node, listen, secrets, tester, requests, ring, namespaces, commands, bodies, server }
+        let (server, peers) = (OnceLock::new(), OnceLock::new());
+        Api {
+            node,
+            listen,
+            secrets,
+            tester,
+            requests,
+            ring,
+            namespaces,
+            commands,
+            bodies,
+            server,
+            peers,
+        }
     }
 
     /// A program that nobody allowed is refused when its job is made, not when it is due.
@@ -125,6 +142,15 @@ impl Api {
         let _ = self.server.set(server.room());
     }
 
+    /// Other nodes may be asked, too.
+    pub fn join(&self, peers: Arc<Peers>) {
+        let _ = self.peers.set(peers);
+    }
+
+    pub(crate) fn peers(&self) -> Option<&Arc<Peers>> {
+        self.peers.get()
+    }
+
     fn open_connections(&self) -> u64 {
         self.server.get().map_or(0, |room| room.open() as u64)
     }
@@ -133,7 +159,16 @@ impl Api {
 pub(crate) type Shared = axum::extract::State<Arc<Api>>;
 
 pub fn routes(api: Arc<Api>) -> Router {
-    route::router(&api, table::table())
+    served(api, |_| true)
+}
+
+/// Of a node without the role `api`: is it alive, is it ready, what does it count.
+pub fn health_routes(api: Arc<Api>) -> Router {
+    served(api, |route| ["/healthz", "/readyz", "/metrics"].contains(&route.path))
+}
+
+fn served(api: Arc<Api>, served: impl Fn(&Route) -> bool) -> Router {
+    route::router(&api, table::table(), served)
         // The door has read the body already, within its own limit.
         .layer(DefaultBodyLimit::disable())
         .layer(axum::middleware::from_fn_with_state(api.clone(), door::guard))

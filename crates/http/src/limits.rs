@@ -74,6 +74,15 @@ pub const STREAMS_MAX: usize = 256;
 pub const STREAM_SLICE: usize = 256;
 /// A comment keeps a quiet stream open, and finds out that its reader is gone.
 pub const STREAM_QUIET: Duration = Duration::from_secs(15);
+/// How often a stream looks for nodes that came or went.
+pub const STREAM_LOOK: Duration = Duration::from_millis(500);
+/// A new stream waits so long for other nodes to say where they stand.
+pub const STREAM_JOIN: Duration = Duration::from_secs(2);
+/// API keys are read again at least so often: the longest that a key which another node revoked is
+/// still good here when that node could not say so.
+pub const KEYS_EVERY: Duration = Duration::from_secs(5);
+/// A key that is not known is looked for in the store at most so often.
+pub const KEYS_AGAIN: Span = Span::from_millis(200);
 /// What a listener waits before it comes again.
 pub const STREAM_RETRY_MS: u32 = 2_000;
 /// Items of a list when nobody says how many, and the most of them.

@@ -207,9 +207,14 @@ impl Route {
 }
 
 /// The router of these routes; each has its gate in front (`door::gate`).
-pub fn router(api: &Arc<Api>, routes: Vec<Route>) -> Router<Arc<Api>> {
+pub fn router(
+    api: &Arc<Api>,
+    routes: Vec<Route>,
+    served: impl Fn(&Route) -> bool,
+) -> Router<Arc<Api>> {
     let mut router = Router::new();
-    for (index, route) in routes.into_iter().enumerate() {
+    // Numbers are those of the whole table: the counters know them.
+    for (index, route) in routes.into_iter().enumerate().filter(|(_, route)| served(route)) {
         let gate = door::Gate::of(api.clone(), index, &route);
         let layer = axum::middleware::from_fn_with_state(Arc::new(gate), door::pass);
         router = router.route(route.path, route.handler.layer(layer));

@@ -24,6 +24,9 @@ const RESERVED: [&str; 12] = [
     "x-scheduler-signature",
 ];
 
+/// A short text of RabbitMQ's protocol.
+const AMQP_TEXT_MAX: usize = 255;
+
 /// Variables of a command that are ours to set.
 const RESERVED_VARIABLES: &str = "DULY_";
 
@@ -131,6 +134,14 @@ fn publish(request: BrokerRequest, pointer: &str, faults: &mut Faults) -> Option
         }
         BrokerRequest::RabbitMq { url, exchange, routing_key } => {
             url_of(&url, broker::AMQP, &format!("{pointer}/rabbitmq/url"), faults);
+            for (name, text) in
+                [("exchange", exchange.as_deref()), ("routing_key", Some(routing_key.as_str()))]
+            {
+                if text.is_some_and(|text| text.len() > AMQP_TEXT_MAX) {
+                    let message = format!("RabbitMQ takes at most {AMQP_TEXT_MAX} bytes here");
+                    faults.add(format!("{pointer}/rabbitmq/{name}"), message);
+                }
+            }
             Broker::RabbitMq {
                 url: Text::from(url),
                 exchange: Text::from(exchange.unwrap_or_default()),

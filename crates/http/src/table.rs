@@ -7,7 +7,8 @@ use crate::route::Scope::{Admin, Open, Read, Submit, Worker};
 use crate::route::Twice::{Key, Named, Reads, Refused, Same};
 use crate::route::{Param, Route, delete, get, patch, post, put};
 use crate::{
-    about, backfill, batch, dead, doctor, events, explain, hold, job_patch, job_put, job_read,
+    about, backfill, batch, cluster, dead, doctor, events, explain, hold, job_patch, job_put,
+    job_read,
 };
 use crate::{
     job_verbs, jobs, lists, metrics, occurrences, openapi, operations, preview, queues, run_read,
@@ -243,6 +244,13 @@ pub fn table() -> Vec<Route> {
         delete("/v1/api-keys/{key}", key_verbs::revoke)
             .says("Revoke an API key, at once and for ever.", Admin, Same)
             .answers::<a::ApiKey>(200),
+        get("/v1/cluster", cluster::show)
+            .says("The nodes, and which shard belongs to whom.", Read, Reads)
+            .answers::<a::Cluster>(200),
+        post("/v1/cluster/drain", cluster::drain)
+            .says("Give a node's shards to the others; it takes none any more.", Admin, Same)
+            .body("DrainRequest", cluster::read_only)
+            .answers::<a::Drained>(200),
         get("/v1/version", about::version)
             .says("Which version this is.", Read, Reads)
             .answers::<a::Version>(200),

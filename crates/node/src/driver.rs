@@ -160,7 +160,7 @@ impl Driver {
                     Which::Own => self.own.answered(),
                     Which::Renew => self.renew.answered(),
                 }
-                self.stale |= which == Which::Own;
+                self.stale |= matches!(which, Which::Own | Which::Renew);
                 if good {
                     self.hurry();
                 }
@@ -219,7 +219,7 @@ impl Driver {
         }
     }
 
-    /// To another node, if it has said where it is. What cannot be sent was not heard.
+    /// To another node, if it is known where it is. What cannot be sent was not heard.
     fn mail(&mut self, to: NodeId, letter: Letter) {
         if let Letter::Core(Message::Forward { id, command: Command::Claim(_), .. }) = &letter {
             self.claims.insert(*id, to);
@@ -227,13 +227,12 @@ impl Driver {
                 self.claims.pop_first();
             }
         }
-        let lease = self.host.ownership().view().and_then(|view| {
-            view.nodes.iter().find(|lease| lease.node == to && lease.expires > view.now)
-        });
+        let view = self.host.ownership().view();
+        let lease = view.and_then(|view| view.nodes.iter().find(|lease| lease.node == to));
         let address = lease.and_then(|lease| lease.address.clone());
-        let back = match (&self.post, address) {
-            (Some(post), Some(address)) => post.send(to, &address, letter),
-            _ => Some(letter),
+        let back = match &self.post {
+            Some(post) => post.send(to, address.as_ref(), letter),
+            None => Some(letter),
         };
         if let Some(letter) = back {
             self.bounced(to, letter);
@@ -285,6 +284,12 @@ impl Driver {
                 HostOutput::Shard(_, Output::Stop(run, token)) => self.stop(run, token),
                 HostOutput::Shard(shard, Output::Event(event)) => {
                     self.shared.metrics.event(&event);
+                    if event == Event::TookOver
+                        && let Some(now) = self.host.now(BootClock.local())
+                    {
+                        let last = &self.shared.metrics.last_takeover;
+                        last.store(now.micros(), Ordering::Relaxed);
+                    }
                     tell(shard, event);
                 }
             }

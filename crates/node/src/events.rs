@@ -57,8 +57,15 @@ struct Waits {
 
 impl Default for Events {
     fn default() -> Events {
+        Events::of(random::bits())
+    }
+}
+
+impl Events {
+    /// Of this life of a node.
+    pub fn of(boot: u64) -> Events {
         Events {
-            boot: random::bits(),
+            boot,
             ring: Mutex::default(),
             last: watch::channel(0).0,
             closing: watch::channel(false).0,
@@ -206,9 +213,11 @@ impl Events {
 
     /// None if the text is of another life of this process, or no cursor.
     pub fn read_cursor(&self, text: &str) -> Option<u64> {
-        let (boot, seq) = text.split_once('-')?;
-        let seq = seq.parse().ok()?;
-        (u64::from_str_radix(boot, 16).ok()? == self.boot).then_some(seq)
+        cursor_of(text).and_then(|(boot, seq)| (boot == self.boot).then_some(seq))
+    }
+
+    pub fn boot(&self) -> u64 {
+        self.boot
     }
 
     /// To be told when the run ends. None if too many wait already.
@@ -223,6 +232,12 @@ impl Events {
         drop(waits);
         Some(Wait { events: self.clone(), run, notify })
     }
+}
+
+/// Which life of which node counted, and how far.
+pub fn cursor_of(text: &str) -> Option<(u64, u64)> {
+    let (boot, seq) = text.split_once('-')?;
+    Some((u64::from_str_radix(boot, 16).ok()?, seq.parse().ok()?))
 }
 
 impl Ring {

@@ -45,6 +45,10 @@ pub struct Shared {
 }
 
 impl Shared {
+    pub fn new(boot: u64) -> Shared {
+        Shared { events: Arc::new(Events::of(boot)), ..Shared::default() }
+    }
+
     pub fn changed(&self, what: Told) {
         match what {
             Told::Keys => self.keys.notify_one(),

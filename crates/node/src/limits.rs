@@ -21,6 +21,10 @@ pub const INPUT_SLICE: usize = 256;
 pub const READS_MAX: usize = 16;
 /// Queues with webhooks that one process serves. Each costs a waiting claim.
 pub const QUEUES_MAX: usize = 10_000;
+/// How often a node that only works looks for new queues without being told, and how many it reads
+/// at once.
+pub const QUEUES_EVERY: Duration = Duration::from_secs(5);
+pub const QUEUES_PAGE: usize = 1_000;
 /// Attempts of one run that are shown; a run that was snoozed for months has more.
 pub const ATTEMPTS_SHOWN: usize = 1_000;
 /// Stops that came before their attempt was registered.

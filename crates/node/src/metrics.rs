@@ -7,7 +7,7 @@ use model::row::{Change, Commit, Expect, Key, Row};
 use model::{Cause, Namespace, RunState, Span, Status, Text, Time};
 use shard::{CallId, CommitEnd, Event, Host, StoreAnswer};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Debug, Default)]
@@ -86,6 +86,8 @@ pub struct Metrics {
     pub store_refused: Counter,
     pub store_unknown: Counter,
     pub shards_live: AtomicU64,
+    /// When a shard was last taken over, in microseconds of the store's clock; 0 = never.
+    pub last_takeover: AtomicI64,
     pub resident: AtomicU64,
     queues: Mutex<Vec<Waiting>>,
     /// What the commits under way will have done.

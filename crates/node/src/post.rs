@@ -33,8 +33,9 @@ pub enum Changed {
 /// at once or as a bounce (`NodeHandle::bounced`), and was not heard. What was carried and not
 /// answered for may have been heard.
 pub trait Post: Debug + Send + Sync {
-    /// What comes back at once.
-    fn send(&self, to: NodeId, address: &Text, letter: Letter) -> Option<Letter>;
+    /// What comes back at once. The address is what the receiver's lease row says; a node that wrote to
+    /// us before we saw its row is answered all the same.
+    fn send(&self, to: NodeId, address: Option<&Text>, letter: Letter) -> Option<Letter>;
     /// Nodes that are alive: connections to others are closed.
     fn keep(&self, alive: &[NodeId]);
 }

@@ -1,10 +1,12 @@
 //! Which queues have been used: an entry of the catalog for each, made before its first job. What was
 //! found once stays (queues are never removed), so it is remembered.
 
-use crate::limits::QUEUES_KNOWN;
-use crate::{Changed, NodeHandle, Reading};
+use crate::limits::{QUEUES_EVERY, QUEUES_KNOWN, QUEUES_MAX, QUEUES_PAGE};
+use crate::{Changed, NodeHandle, Reading, SeenQueue};
 use model::{Namespace, Text};
-use store::catalog::{EntryChange, Kind, Place};
+use std::collections::BTreeSet;
+use store::catalog::{EntryChange, Kind, List, Place};
+use tokio::sync::mpsc;
 
 /// Called before a job is made in the queue.
 pub async fn used(node: &NodeHandle, namespace: Namespace, queue: &Text) -> Result<(), Reading> {
@@ -32,6 +34,48 @@ pub async fn is_used(
     queue: &str,
 ) -> Result<bool, Reading> {
     Ok(node.entry(place(namespace, &Text::from(queue))).await?.is_some())
+}
+
+/// Tells every queue that has been used, for the life of the process: for an executor that claims
+/// from other nodes. `Seen` tells those of our own shards sooner.
+pub async fn follow(node: NodeHandle, tell: mpsc::Sender<SeenQueue>) {
+    let mut known = BTreeSet::new();
+    loop {
+        // A store that does not answer is asked again.
+        let found = all(&node).await.unwrap_or_default();
+        for queue in found {
+            if known.len() < QUEUES_MAX
+                && known.insert(queue.clone())
+                && tell.send(queue).await.is_err()
+            {
+                return;
+            }
+        }
+        tokio::select! {
+            () = node.queues_changed() => {}
+            () = tokio::time::sleep(QUEUES_EVERY) => {}
+            () = node.events().closed() => return,
+        }
+    }
+}
+
+async fn all(node: &NodeHandle) -> Result<Vec<SeenQueue>, Reading> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let list = List { kind: Kind::Queue, namespace: None, after, limit: QUEUES_PAGE };
+        let page = node.list_entries(list).await?;
+        let full = page.len() >= QUEUES_PAGE && found.len() < QUEUES_MAX;
+        after = page.last().map(|last| (last.place.namespace, last.place.name.clone()));
+        found.extend(
+            page.into_iter().map(|entry| SeenQueue {
+                namespace: entry.place.namespace,
+                queue: entry.place.name,
+            }),
+        );
+        if !full {
+            return Ok(found);
+        }
+    }
 }
 
 fn place(namespace: Namespace, queue: &Text) -> Place {

@@ -65,7 +65,7 @@ impl Node {
         let (seen, told) = Seen::new();
         let (live, is_live) = watch::channel(false);
         let (view, views) = watch::channel(Arc::new(View::empty(id)));
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared::new(id.boot));
         shared.last.store(random::bits() >> 8, Ordering::Relaxed);
         let lane = |which| Lane::start(which, store.clone(), input.clone(), shared.clone());
         let mut host = Host::new(id, planted());

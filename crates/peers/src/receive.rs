@@ -4,7 +4,7 @@ use crate::codec::{self, Read};
 use crate::limits::BODY_BYTES_MAX;
 use crate::secret::{Said, node_of};
 use crate::send::Peers;
-use crate::wire::{CODE, FROM, TO};
+use crate::wire::{AT, CODE, FROM, TO};
 use crate::{LETTERS, REFUSED};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -51,11 +51,13 @@ async fn guard(State(peers): State<Arc<Peers>>, request: Request, next: Next) ->
         return refused("the request is too large or broke off");
     };
     let path = head.uri.path_and_query().map_or("", |path| path.as_str());
-    let said = Said { method: head.method.as_str(), path, from, to, body: &body };
+    let address = text_of(&head.headers, AT).unwrap_or_default();
+    let said = Said { method: head.method.as_str(), path, from, to, address, body: &body };
     let code = text_of(&head.headers, CODE).unwrap_or_default();
     if !peers.secret().proves(said, code) {
         return refused("the cluster's secret is another one");
     }
+    peers.meet(from, address);
     let mut request = Request::from_parts(head, Body::from(body));
     request.extensions_mut().insert(Sender(from));
     next.run(request).await
@@ -90,12 +92,8 @@ async fn letters(
 }
 
 fn answer(peers: &Peers, to: NodeId, letters: Vec<Letter>) {
-    let Some(node) = peers.node() else { return };
-    let view = node.view();
-    let address = view.peers().find(|lease| lease.node == to).and_then(|one| one.address.clone());
-    let Some(address) = address else { return };
     for letter in letters {
         // If there is no room its caller hears that nobody knows.
-        let _ = peers.send(to, &address, letter);
+        let _ = peers.send(to, None, letter);
     }
 }

@@ -29,6 +29,8 @@ pub struct Said<'a> {
     pub path: &'a str,
     pub from: NodeId,
     pub to: NodeId,
+    /// Where the sender is reached.
+    pub address: &'a str,
     pub body: &'a [u8],
 }
 
@@ -42,7 +44,7 @@ impl Secret {
         // Keys of every length are taken.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
         let (from, to) = (node_text(said.from), node_text(said.to));
-        for part in [said.method, said.path, &from, &to] {
+        for part in [said.method, said.path, &from, &to, said.address] {
             mac.update(part.as_bytes());
             mac.update(b"\n");
         }
@@ -98,7 +100,8 @@ mod tests {
         let secret = Secret::new(b"0123456789abcdef").expect("long enough");
         let other = Secret::new(b"0123456789abcdeg").expect("long enough");
         let (a, b) = (NodeId { node: 1, boot: 7 }, NodeId { node: 2, boot: 8 });
-        let said = Said { method: "POST", path: "/x?y", from: a, to: b, body: b"body" };
+        let address = "a:1";
+        let said = Said { method: "POST", path: "/x?y", from: a, to: b, address, body: b"body" };
         let code = secret.code(said);
         assert!(secret.proves(said, &code));
         assert!(!other.proves(said, &code));
@@ -107,6 +110,7 @@ mod tests {
             Said { path: "/x?z", ..said },
             Said { from: b, ..said },
             Said { to: a, ..said },
+            Said { address: "a:2", ..said },
             Said { body: b"bodx", ..said },
         ] {
             assert!(!secret.proves(near, &code), "{near:?}");

@@ -8,13 +8,13 @@
 
 use crate::codec::Batch;
 use crate::limits::{
-    ANSWER_TIMEOUT, BATCH_BYTES, BATCH_LETTERS, LANES, PEER_QUEUE_MAX, QUESTION_BYTES_MAX,
-    TROUBLE_EVERY,
+    ANSWER_TIMEOUT, BATCH_BYTES, BATCH_LETTERS, LANES, MET_KEPT, PEER_QUEUE_MAX, PEERS_MAX,
+    QUESTION_BYTES_MAX, TROUBLE_EVERY,
 };
 use crate::secret::Secret;
 use crate::wire::{Failed, Kept, Line, body_of};
 use crate::{LETTERS, REFUSED};
-use model::{NodeId, Text};
+use model::{NodeId, Text, Time};
 use node::clock::BootClock;
 use node::{Letter, NodeHandle, Post, Tasks};
 use shard::Message;
@@ -27,13 +27,24 @@ use tokio::sync::mpsc;
 pub struct Peers {
     secret: Secret,
     tasks: Tasks,
+    /// Where other nodes reach us.
+    own: Text,
     node: OnceLock<NodeHandle>,
-    peers: Mutex<BTreeMap<NodeId, Vec<mpsc::Sender<Letter>>>>,
+    peers: Mutex<BTreeMap<NodeId, Lanes>>,
+}
+
+/// The ways to one node.
+#[derive(Debug)]
+struct Lanes {
+    lanes: Vec<mpsc::Sender<Letter>>,
+    /// When the node was last known to be there (local time).
+    met: Time,
 }
 
 impl Peers {
-    pub fn new(secret: Secret, tasks: Tasks) -> Peers {
-        Peers { secret, tasks, node: OnceLock::new(), peers: Mutex::default() }
+    pub fn new(secret: Secret, own: &str, tasks: Tasks) -> Peers {
+        let own = Text::from(own);
+        Peers { secret, tasks, own, node: OnceLock::new(), peers: Mutex::default() }
     }
 
     /// Whose letters these are. Before this nothing is sent.
@@ -55,15 +66,29 @@ impl Peers {
             from: self.node.get()?.node(),
             to,
             address: address.to_string(),
+            own: self.own.clone(),
             tasks: self.tasks.clone(),
         })
     }
 
-    fn peers(&self) -> MutexGuard<'_, BTreeMap<NodeId, Vec<mpsc::Sender<Letter>>>> {
+    fn peers(&self) -> MutexGuard<'_, BTreeMap<NodeId, Lanes>> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, to: NodeId, address: &str) -> Option<Vec<mpsc::Sender<Letter>>> {
+    /// A node wrote to us and says where it is: it may be so new that its lease row was not seen yet,
+    /// and it waits for answers.
+    pub(crate) fn meet(&self, node: NodeId, address: &str) {
+        let mut peers = self.peers();
+        if let Some(known) = peers.get_mut(&node) {
+            known.met = BootClock.local();
+        } else if peers.len() < PEERS_MAX
+            && let Some(lanes) = self.begin(node, address)
+        {
+            peers.insert(node, lanes);
+        }
+    }
+
+    fn begin(&self, to: NodeId, address: &str) -> Option<Lanes> {
         let node = self.node.get()?;
         let line = self.line(to, address)?;
         let lanes = (0..LANES).map(|_| {
@@ -77,19 +102,20 @@ impl Peers {
             self.tasks.start(lane.run(letters));
             send
         });
-        Some(lanes.collect())
+        Some(Lanes { lanes: lanes.collect(), met: BootClock.local() })
     }
 }
 
 impl Post for Peers {
-    fn send(&self, to: NodeId, address: &Text, letter: Letter) -> Option<Letter> {
+    fn send(&self, to: NodeId, address: Option<&Text>, letter: Letter) -> Option<Letter> {
         let mut peers = self.peers();
         if !peers.contains_key(&to)
-            && let Some(lanes) = self.begin(to, address)
+            && peers.len() < PEERS_MAX
+            && let Some(lanes) = address.and_then(|address| self.begin(to, address))
         {
             peers.insert(to, lanes);
         }
-        let lanes = peers.get(&to).map(Vec::as_slice).unwrap_or_default();
+        let lanes = peers.get(&to).map(|known| known.lanes.as_slice()).unwrap_or_default();
         match lanes.get(lane_of(&letter)) {
             Some(lane) => lane.try_send(letter).err().map(|refused| match refused {
                 mpsc::error::TrySendError::Full(letter)
@@ -101,7 +127,9 @@ impl Post for Peers {
 
     fn keep(&self, alive: &[NodeId]) {
         // A lane whose sender is gone sends what it has and ends.
-        self.peers().retain(|node, _| alive.contains(node));
+        let now = BootClock.local();
+        let fresh = |known: &Lanes| now.since(known.met).micros() < MET_KEPT.as_micros() as i64;
+        self.peers().retain(|node, known| alive.contains(node) || fresh(known));
     }
 }
 
@@ -124,7 +152,7 @@ struct Lane {
     line: Line,
     node: NodeHandle,
     kept: Kept,
-    complained: Option<model::Time>,
+    complained: Option<Time>,
 }
 
 impl Lane {

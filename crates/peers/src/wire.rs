@@ -2,20 +2,22 @@
 //! means. Three ends: answered; **not heard** (no connection was made, or nothing of the request was
 //! written); **unknown** (it broke off after that).
 
-use crate::limits::{ANSWER_TIMEOUT, CONNECT_TIMEOUT};
+use crate::limits::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, IDLE_MAX};
 use crate::secret::{Said, Secret, node_text};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use model::NodeId;
+use model::{NodeId, Text, Time};
 use node::Tasks;
+use node::clock::BootClock;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
 pub const FROM: &str = "duly-from";
 pub const TO: &str = "duly-to";
+pub const AT: &str = "duly-at";
 pub const CODE: &str = "duly-code";
 
 /// Why there is no answer.
@@ -34,12 +36,24 @@ pub struct Line {
     pub from: NodeId,
     pub to: NodeId,
     pub address: String,
+    /// Where we are reached.
+    pub own: Text,
     pub tasks: Tasks,
 }
 
-/// A connection, if there is one.
+/// A connection, if there is one, and when it was used last.
 #[derive(Debug, Default)]
-pub struct Kept(Option<SendRequest<Full<Bytes>>>);
+pub struct Kept(Option<(SendRequest<Full<Bytes>>, Time)>);
+
+impl Kept {
+    /// One that was idle for long may be closed by the other side in this very moment, and then
+    /// nobody would know whether it heard.
+    fn take(&mut self) -> Option<SendRequest<Full<Bytes>>> {
+        let (sender, used) = self.0.take()?;
+        let idle = BootClock.local().since(used).micros();
+        (0..IDLE_MAX.as_micros() as i64).contains(&idle).then_some(sender)
+    }
+}
 
 impl Line {
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Failed> {
@@ -69,7 +83,8 @@ impl Line {
         path: &str,
         body: Bytes,
     ) -> Result<Request<Full<Bytes>>, Failed> {
-        let said = Said { method, path, from: self.from, to: self.to, body: &body };
+        let (from, to, address) = (self.from, self.to, &*self.own);
+        let said = Said { method, path, from, to, address, body: &body };
         let code = self.secret.code(said);
         Request::builder()
             .method(method)
@@ -77,6 +92,7 @@ impl Line {
             .header("host", &self.address)
             .header(FROM, node_text(self.from))
             .header(TO, node_text(self.to))
+            .header(AT, address)
             .header(CODE, code)
             .body(Full::new(body))
             .map_err(|error| Failed::NotHeard(error.to_string()))
@@ -93,7 +109,7 @@ impl Line {
     ) -> Result<Response<Incoming>, Failed> {
         let mut request = self.request(method, path, body)?;
         for fresh in [false, true] {
-            let mut sender = match kept.0.take() {
+            let mut sender = match kept.take() {
                 Some(sender) if !fresh => sender,
                 _ => self.connect().await?,
             };
@@ -106,7 +122,7 @@ impl Line {
             let sent = tokio::time::timeout(ANSWER_TIMEOUT, sender.try_send_request(request));
             match sent.await {
                 Ok(Ok(response)) => {
-                    kept.0 = Some(sender);
+                    kept.0 = Some((sender, BootClock.local()));
                     return Ok(response);
                 }
                 Ok(Err(mut error)) => match error.take_message() {

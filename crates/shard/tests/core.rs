@@ -14,6 +14,8 @@ mod clocks;
 mod fairness;
 #[path = "core/gone.rs"]
 mod gone;
+#[path = "core/leaving.rs"]
+mod leaving;
 #[path = "core/loading.rs"]
 mod loading;
 #[path = "core/operators.rs"]

@@ -147,6 +147,10 @@ impl Conn {
     }
 }
 
-pub(crate) const WRITE: &str = "BEGIN";
+/// A transaction that writes, while its client lives: one that froze, or that nobody hears any more,
+/// would hold the rows of its shards against whoever takes over, until the server notices, which may
+/// take hours. LOCAL, so that nothing is left in a session that a pooler hands to others. The time
+/// is shorter than a node's lease (3 s): when its shards may be taken, they can be.
+pub(crate) const WRITE: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 2000";
 /// One consistent picture for several statements.
 pub(crate) const LOOK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";

@@ -290,3 +290,63 @@ fn readers_see_whole_commits_and_the_latest() {
         done.store(true, Ordering::SeqCst);
     });
 }
+
+/// Stands between a client and the server until the client says `word`; what it says from then on
+/// does not arrive, as if it had been frozen there.
+fn frozen_after(word: &'static [u8], to: u16) -> u16 {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        for near in listener.incoming().map_while(Result::ok) {
+            let far = TcpStream::connect(("127.0.0.1", to)).expect("the server is there");
+            let ways = [
+                (near.try_clone().expect("a socket"), far.try_clone().expect("a socket"), true),
+                (far, near, false),
+            ];
+            for (mut from, mut to, up) in ways {
+                std::thread::spawn(move || {
+                    let (mut bytes, mut frozen) = ([0; 16_384], false);
+                    while let Ok(length @ 1..) = from.read(&mut bytes) {
+                        if !frozen && to.write_all(&bytes[..length]).is_err() {
+                            return;
+                        }
+                        let said = bytes[..length].windows(word.len()).any(|part| part == word);
+                        frozen |= up && said;
+                    }
+                });
+            }
+        }
+    });
+    port
+}
+
+/// Found by a frozen node of a real cluster: it was in the middle of a transaction, and nobody could
+/// take its shards until it woke.
+#[test]
+fn a_client_that_froze_in_a_transaction_does_not_keep_its_shards() {
+    let name = server().filled();
+    let port = frozen_after(b"RELEASE shard", server().port);
+    let frozen =
+        open(&server().address(&name).replace(&server().port.to_string(), &port.to_string()));
+    let mut desk = Desk::open(&frozen, 3);
+    let mine = Take { shard: desk.shard, node: NODE, epoch: desk.epoch, by: 1 };
+    // Two commits of one shard in one call go the slower way, by several statements.
+    let first = desk.build(vec![]);
+    desk.seq += 1;
+    let second = desk.build(vec![]);
+    std::thread::scope(|scope| {
+        let frozen = scope.spawn(|| frozen.commit(&[first, second]));
+        let other = open(&server().address(&name));
+        let held = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'";
+        let until_held = format!(
+            "DO $$ BEGIN WHILE ({held} AND datname = '{name}') = 0 LOOP
+               PERFORM pg_sleep(0.005); PERFORM pg_stat_clear_snapshot(); END LOOP; END $$"
+        );
+        server().sql("postgres", &until_held);
+        let taken = other.take(&[mine]).expect("it is answered");
+        assert!(taken[0].is_some(), "the shard can be taken");
+        assert_eq!(frozen.join().expect("no panic"), Err(StoreError::Unknown));
+    });
+}

@@ -1,7 +1,9 @@
 //! What duly answers about jobs and runs.
 
+mod cluster;
 mod views;
 
+pub use cluster::*;
 pub use views::*;
 
 use schemars::JsonSchema;

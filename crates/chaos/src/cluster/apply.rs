@@ -43,6 +43,8 @@ impl Site<'_> {
         match kind {
             Kind::NodeKilled => {
                 self.members.all[victim].kill();
+                // A load balancer notices a refused connection.
+                self.members.publish(true);
                 self.wait(AWAY_MILLIS);
                 self.begin(victim)?;
             }
@@ -90,6 +92,18 @@ impl Site<'_> {
             Kind::DatabaseRestarted => return self.database_again("stop"),
             Kind::DatabaseHalted => return self.database_again("halt"),
             Kind::DatabaseKilled => return self.database_again("crash"),
+            Kind::DatabaseReadOnly => {
+                self.database.run("read-only")?;
+                self.wait(APART_MILLIS);
+                self.database.run("read-write")?;
+                return Ok(None);
+            }
+            Kind::OtherBinary => {
+                self.members.publish_without(victim);
+                self.members.all[victim].stop()?;
+                self.members.all[victim].other_binary();
+                self.begin(victim)?;
+            }
             Kind::PeerApart => {
                 let proxy = &self.members.all[victim].to_me;
                 proxy.set(Rules::flow(Flow::Swallow));
@@ -140,8 +154,7 @@ impl Site<'_> {
     }
 
     fn begin(&mut self, victim: usize) -> Result<(), String> {
-        let binary = self.members.binary.clone();
-        self.members.all[victim].start(&binary)?;
+        self.members.all[victim].start()?;
         self.members.publish(true);
         Ok(())
     }
@@ -187,14 +200,10 @@ impl Site<'_> {
     }
 
     fn rolling_restart(&mut self) -> Result<Option<u32>, String> {
-        let binary = self.members.binary.clone();
         for at in 0..self.members.all.len() {
-            // As a load balancer does that is told first.
-            let address = self.members.all[at].address.take();
-            self.members.publish(true);
-            self.members.all[at].address = address;
+            self.members.publish_without(at);
             self.members.all[at].stop()?;
-            self.members.all[at].start(&binary)?;
+            self.members.all[at].start()?;
             self.members.publish(true);
         }
         Ok(None)

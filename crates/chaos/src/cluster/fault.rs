@@ -35,6 +35,8 @@ pub enum Kind {
     DatabaseHalted,
     /// kill -9 of the postmaster and all its children.
     DatabaseKilled,
+    /// Everything can be read and nothing written.
+    DatabaseReadOnly,
     /// No node reaches one of them.
     PeerApart,
     /// No node reaches any other.
@@ -49,11 +51,14 @@ pub enum Kind {
     ClockOff,
     /// The wall clock of a running node steps by minutes or years.
     ClockStepped,
+    /// One node goes on with the other binary: an older one, then the newer one again.
+    OtherBinary,
 }
 
 use Kind::*;
 
-pub const KINDS: [Kind; 23] = [
+/// All but `OtherBinary`, which needs one.
+pub const KINDS: [Kind; 24] = [
     NodeKilled,
     NodePaused,
     NodeFrozen,
@@ -70,6 +75,7 @@ pub const KINDS: [Kind; 23] = [
     DatabaseRestarted,
     DatabaseHalted,
     DatabaseKilled,
+    DatabaseReadOnly,
     PeerApart,
     PeersApart,
     PeersSlow,
@@ -93,6 +99,8 @@ impl Kind {
                 | PeersSlow
                 | PeersReset
                 | RollingRestart
+                | OtherBinary
+                | DatabaseReadOnly
                 | ClockStepped
         )
     }
@@ -122,7 +130,10 @@ impl Kind {
     }
 
     pub fn parse(name: &str) -> Option<Kind> {
-        KINDS.into_iter().find(|kind| format!("{kind:?}").eq_ignore_ascii_case(name))
+        KINDS
+            .into_iter()
+            .chain([OtherBinary])
+            .find(|kind| format!("{kind:?}").eq_ignore_ascii_case(name))
     }
 }
 

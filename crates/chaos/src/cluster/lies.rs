@@ -96,11 +96,11 @@ fn stale_accepted(evidence: &mut Evidence) -> Option<()> {
 }
 
 fn settle_gone(evidence: &mut Evidence) -> Option<()> {
-    let ok = evidence.pages.said.iter().filter_map(|said| match said.heard {
+    let mut ok = evidence.pages.said.iter().rev().filter_map(|said| match said.heard {
         Some((_, SettleAnswer::Ok { .. })) => Some((said.run, said.token)),
         _ => None,
     });
-    let (run, token) = ok.last()?;
+    let (run, token) = ok.next()?;
     for row in evidence.dump.shards.iter_mut().flat_map(|shard| &mut shard.history) {
         if (row.run, row.token) == (run, token) {
             row.status = Status::Lost;

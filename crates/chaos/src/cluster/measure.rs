@@ -1,6 +1,6 @@
 //! What a run measured: how long takeovers took, how many submissions succeeded, how late firing was.
 
-use super::{Evidence, Window};
+use super::{Evidence, Kind, Window};
 use crate::book::Got;
 use model::{ShardId, Time, Token};
 use shard::command::{Answer, Command, Refused};
@@ -17,12 +17,19 @@ pub struct Measured {
     pub recurring_fires: usize,
     pub lost: usize,
     /// Milliseconds from the fault to the first fire of a moved shard under its new owner.
-    pub takeovers: Vec<i64>,
+    pub takeovers: BTreeMap<Kind, Vec<i64>>,
+    /// How long a submission that succeeded took, in milliseconds.
+    pub took: Vec<i64>,
+    /// What submissions heard that did not succeed.
+    pub refusals: BTreeMap<String, usize>,
+    pub refusals_in_restarts: BTreeMap<String, usize>,
     /// How late first attempts were, in milliseconds: over everything, and during rolling restarts.
     pub late: Vec<i64>,
     pub late_in_restarts: Vec<i64>,
     /// Submissions during rolling restarts, and those that succeeded.
     pub restarts: (usize, usize),
+    /// Of all proxies: connections made, bytes passed, connections reset.
+    pub proxies: (u64, u64, u64),
 }
 
 /// One line about a fault as it was done.
@@ -39,19 +46,37 @@ pub fn line(window: &Window) -> String {
     )
 }
 
-/// Whole: every submission but those that must be refused.
-fn submissions(evidence: &Evidence, from: Time, until: Time) -> (usize, usize) {
-    let (mut sent, mut succeeded) = (0, 0);
+#[derive(Default)]
+struct Submissions {
+    sent: usize,
+    succeeded: usize,
+    took: Vec<i64>,
+    refusals: BTreeMap<String, usize>,
+}
+
+/// Every submission but those that must be refused.
+fn submissions(evidence: &Evidence, from: Time, until: Time) -> Submissions {
+    let mut all = Submissions::default();
     for op in evidence.pages.ops.iter().filter(|op| op.sent >= from && op.sent < until) {
         let Command::Submit(_) = &op.command else { continue };
-        match op.heard.as_ref().map(|(_, answer)| answer) {
-            Some(Answer::Refused(Refused::KeyReused)) => continue,
-            Some(Answer::Submitted(list)) if list.iter().all(Result::is_ok) => succeeded += 1,
-            _ => {}
+        let words = match &op.heard {
+            Some((_, Answer::Refused(Refused::KeyReused))) => continue,
+            Some((at, Answer::Submitted(list))) if list.iter().all(Result::is_ok) => {
+                all.succeeded += 1;
+                all.took.push(at.since(op.sent).micros() / 1_000);
+                None
+            }
+            Some((_, Answer::Refused(refused))) => Some(format!("{refused:?}")),
+            Some(_) => Some("an item refused".to_string()),
+            None => Some("no answer".to_string()),
+        };
+        all.sent += 1;
+        if let Some(words) = words {
+            *all.refusals.entry(words).or_default() += 1;
         }
-        sent += 1;
     }
-    (sent, succeeded)
+    all.took.sort_unstable();
+    all
 }
 
 /// How late the first attempts were that became due in this time.
@@ -87,13 +112,15 @@ fn epoch_of(token: Token) -> model::Epoch {
 }
 
 pub fn measure(evidence: &Evidence) -> Measured {
-    let (submissions_all, succeeded) = submissions(evidence, Time::MIN, evidence.healed_at);
+    let all = submissions(evidence, Time::MIN, evidence.healed_at);
     let kinds: BTreeSet<_> = evidence.windows.iter().map(|window| window.kind).collect();
     let mut measured = Measured {
         faults: evidence.windows.len(),
         kinds: kinds.len(),
-        submissions: submissions_all,
-        succeeded,
+        submissions: all.sent,
+        succeeded: all.succeeded,
+        took: all.took,
+        refusals: all.refusals,
         attempts: evidence.pages.got.len(),
         late: lateness(evidence, Time::MIN, evidence.healed_at),
         ..Measured::default()
@@ -106,18 +133,26 @@ pub fn measure(evidence: &Evidence) -> Measured {
         .count();
     for window in &evidence.windows {
         if window.kind.is_takeover() {
-            measured.takeovers.extend(takeover(window, &evidence.pages.got));
+            let took = takeover(window, &evidence.pages.got);
+            measured.takeovers.entry(window.kind).or_default().extend(took);
         }
         if window.kind == super::Kind::RollingRestart {
-            let (sent, succeeded) = submissions(evidence, window.begin, window.recovered);
-            measured.restarts.0 += sent;
-            measured.restarts.1 += succeeded;
+            let during = submissions(evidence, window.begin, window.recovered);
+            measured.restarts.0 += during.sent;
+            measured.restarts.1 += during.succeeded;
+            add(&mut measured.refusals_in_restarts, during.refusals);
             measured.late_in_restarts.extend(lateness(evidence, window.begin, window.recovered));
         }
     }
-    measured.takeovers.sort_unstable();
+    measured.takeovers.values_mut().for_each(|list| list.sort_unstable());
     measured.late_in_restarts.sort_unstable();
     measured
+}
+
+fn add(sum: &mut BTreeMap<String, usize>, more: BTreeMap<String, usize>) {
+    for (words, count) in more {
+        *sum.entry(words).or_default() += count;
+    }
 }
 
 fn percent(part: usize, whole: usize) -> f64 {
@@ -148,12 +183,21 @@ impl Measured {
         self.attempts += other.attempts;
         self.recurring_fires += other.recurring_fires;
         self.lost += other.lost;
-        self.takeovers.extend(other.takeovers);
+        for (kind, took) in other.takeovers {
+            self.takeovers.entry(kind).or_default().extend(took);
+        }
+        self.took.extend(other.took);
+        add(&mut self.refusals, other.refusals);
+        add(&mut self.refusals_in_restarts, other.refusals_in_restarts);
         self.late.extend(other.late);
         self.late_in_restarts.extend(other.late_in_restarts);
         self.restarts.0 += other.restarts.0;
         self.restarts.1 += other.restarts.1;
-        for list in [&mut self.takeovers, &mut self.late, &mut self.late_in_restarts] {
+        self.proxies.0 += other.proxies.0;
+        self.proxies.1 += other.proxies.1;
+        self.proxies.2 += other.proxies.2;
+        self.takeovers.values_mut().for_each(|list| list.sort_unstable());
+        for list in [&mut self.took, &mut self.late, &mut self.late_in_restarts] {
             list.sort_unstable();
         }
     }
@@ -174,16 +218,26 @@ impl fmt::Display for Measured {
         )?;
         writeln!(
             f,
-            "chaos: cluster: takeover, first fire after the fault: {}",
-            Spread(&self.takeovers)
+            "chaos: cluster: submissions took {}; others heard {:?}",
+            Spread(&self.took),
+            self.refusals
         )?;
+        for (kind, took) in &self.takeovers {
+            writeln!(f, "chaos: cluster: takeover after {kind:?}, first fire: {}", Spread(took))?;
+        }
         writeln!(f, "chaos: cluster: occurrences late by: {}", Spread(&self.late))?;
+        let (made, bytes, torn) = self.proxies;
+        writeln!(
+            f,
+            "chaos: cluster: through proxies: {made} connections, {bytes} bytes, {torn} resets"
+        )?;
         let rate = percent(self.restarts.1, self.restarts.0);
         write!(
             f,
-            "chaos: cluster: rolling restarts: {} of {} submissions succeeded at the first try ({rate:.3} %), occurrences late by: {}",
+            "chaos: cluster: rolling restarts: {} of {} submissions succeeded at the first try ({rate:.3} %, others heard {:?}), occurrences late by: {}",
             self.restarts.1,
             self.restarts.0,
+            self.refusals_in_restarts,
             Spread(&self.late_in_restarts)
         )
     }

@@ -13,6 +13,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Member {
     pub number: u32,
+    /// What it runs, and what it ran or will run instead.
+    binary: PathBuf,
+    other: PathBuf,
     data: PathBuf,
     pub errors: PathBuf,
     /// Offsets of its wall clock and its boot clock, in microseconds.
@@ -26,10 +29,18 @@ pub struct Member {
 }
 
 impl Member {
-    fn new(folder: &Path, number: u32, database: &Database) -> Result<Member, String> {
+    fn new(
+        (binary, old): (&Path, Option<&Path>),
+        folder: &Path,
+        number: u32,
+        database: &Database,
+    ) -> Result<Member, String> {
         let peers_port = free_port()?;
         let mut member = Member {
             number,
+            // Where there is an older one, all begin with it.
+            binary: old.unwrap_or(binary).to_path_buf(),
+            other: binary.to_path_buf(),
             data: folder.join(format!("node-{number}")),
             errors: folder.join(format!("errors-{number}")),
             clock: folder.join(format!("clock-{number}")),
@@ -58,7 +69,11 @@ impl Member {
             .map_err(|error| format!("the clock's file: {error}"))
     }
 
-    pub fn start(&mut self, binary: &Path) -> Result<(), String> {
+    pub fn other_binary(&mut self) {
+        std::mem::swap(&mut self.binary, &mut self.other);
+    }
+
+    pub fn start(&mut self) -> Result<(), String> {
         let store = Database::address(self.to_database.address());
         let listen = format!("127.0.0.1:{}", self.peers_port);
         let args = [
@@ -69,7 +84,7 @@ impl Member {
         ];
         let args = args.into_iter().flat_map(|(name, value)| [name.to_string(), value]).collect();
         let setting = Setting { args, clock: Some(self.clock.clone()), ..Setting::default() };
-        let mut process = Process::start(binary, &self.data, &self.errors, &setting)?;
+        let mut process = Process::start(&self.binary, &self.data, &self.errors, &setting)?;
         let ready = process.ready(READY_PATIENCE);
         self.address = ready;
         self.process = Some(process);
@@ -117,25 +132,21 @@ impl Member {
 #[derive(Debug)]
 pub struct Members {
     pub all: Vec<Member>,
-    pub binary: PathBuf,
     book: Arc<Book>,
 }
 
 impl Members {
     pub fn start(
-        (binary, folder): (&Path, &Path),
+        binaries: (&Path, Option<&Path>),
+        folder: &Path,
         count: u32,
         database: &Database,
         book: &Arc<Book>,
     ) -> Result<Members, String> {
-        let all = (1..=count).map(|number| Member::new(folder, number, database));
-        let mut members = Members {
-            all: all.collect::<Result<_, _>>()?,
-            binary: binary.to_path_buf(),
-            book: book.clone(),
-        };
+        let all = (1..=count).map(|number| Member::new(binaries, folder, number, database));
+        let mut members = Members { all: all.collect::<Result<_, _>>()?, book: book.clone() };
         for member in &mut members.all {
-            member.start(binary)?;
+            member.start()?;
         }
         Ok(members)
     }
@@ -144,6 +155,12 @@ impl Members {
     pub fn publish(&self, clients_go: bool) {
         let known = self.all.iter().filter_map(|member| member.address).collect();
         self.book.set_servers(known, clients_go);
+    }
+
+    /// As a load balancer does that is told first.
+    pub fn publish_without(&self, at: usize) {
+        let others = self.all.iter().enumerate().filter(|(other, _)| *other != at);
+        self.book.set_servers(others.filter_map(|(_, member)| member.address).collect(), true);
     }
 
     pub fn addresses(&self) -> Vec<SocketAddr> {

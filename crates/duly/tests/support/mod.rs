@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test file uses its part.
 #![allow(clippy::expect_used, clippy::panic)] // A helper of a test may fail the test.
 
+pub mod cluster;
 pub mod database;
 
 use serde_json::Value;
