@@ -1,7 +1,7 @@
 //! Entries of the whole cluster: one table, one number that counts the changes and whose row orders
 //! those who change.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::{Conn, Param};
 use crate::error::{Fault, Res};
 use crate::runs::bound;
@@ -49,7 +49,7 @@ pub(crate) fn get(conn: &mut Conn, places: &[Place]) -> Res<Vec<Option<Entry>>> 
     let mut found = vec![None; places.len()];
     let wanted = Places::of(places.iter());
     for row in conn.query(SQL, &wanted.params())? {
-        let n: usize = Cols::from(&row, "catalog", 0).num()?;
+        let n: usize = cols(&row, "catalog", 0).num()?;
         let at = n.saturating_sub(1);
         if let (Some(slot), Some(place)) = (found.get_mut(at), places.get(at)) {
             *slot = Some(read(&row, place.kind)?);
@@ -86,7 +86,7 @@ pub(crate) fn change(conn: &mut Conn, changes: &[EntryChange]) -> Res<Changed> {
     let Some(row) = rows.first() else {
         return Err(Fault::Odd("table catalog_rev has no row".into()));
     };
-    let rev = Cols::from(row, "catalog_rev", 1).bits()?;
+    let rev = cols(row, "catalog_rev", 1).bits()?;
     let places: Vec<Place> = changes.iter().map(|change| change.place.clone()).collect();
     let found = get(conn, &places)?;
     let mut now: BTreeMap<&Place, Option<u64>> = places
@@ -124,7 +124,7 @@ pub(crate) fn change(conn: &mut Conn, changes: &[EntryChange]) -> Res<Changed> {
 }
 
 fn read(row: &tokio_postgres::Row, kind: Kind) -> Res<Entry> {
-    let mut cols = Cols::from(row, "catalog", 1);
+    let mut cols = cols(row, "catalog", 1);
     let place = Place { kind, namespace: Namespace(cols.num()?), name: cols.text()? };
     Ok(Entry { place, rev: cols.bits()?, at: cols.time()?, text: cols.text()? })
 }

@@ -1,7 +1,7 @@
 //! Small tables around runs: leases, checkpoints, holds.
 
 use crate::batch::{Value, values};
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
 use crate::runs::{self, bound};
@@ -9,9 +9,10 @@ use crate::table::Kind::{Bytes, Int, Text};
 use crate::table::Table;
 use model::id::ShardId;
 use model::row::{CheckpointRow, HoldRow, Holder, LeaseRow, RunRow, Scope};
-use model::{Namespace, NodeId, RunId, Time, Token};
+use model::{Namespace, RunId, Time};
 use std::sync::LazyLock;
 use store::codec::ids::{self, run_bytes};
+use store::codec::rows;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -78,29 +79,7 @@ pub(crate) fn lease_values(shard: ShardId, row: &LeaseRow) -> Vec<Value> {
 
 /// Reads the columns of `LEASES` beginning at column `at`.
 pub(crate) fn read_lease(row: &Row, at: usize) -> Res<LeaseRow> {
-    let mut cols = Cols::from(row, "leases", at + 1);
-    Ok(LeaseRow {
-        run: cols.run()?,
-        rev: cols.num()?,
-        attempt: cols.num()?,
-        token: Token(cols.bits()?),
-        holder: holder(&mut cols)?,
-        length: cols.span()?,
-        started: cols.time()?,
-        deadline: cols.time()?,
-        request: cols.bits()?,
-        cancel: cols.flag()?,
-    })
-}
-
-fn holder(cols: &mut Cols<'_>) -> Res<Holder> {
-    match cols.opt_text()? {
-        Some(worker) => {
-            cols.skip(2);
-            Ok(Holder::Worker(worker))
-        }
-        None => Ok(Holder::Node(NodeId { node: cols.num()?, boot: cols.bits()? })),
-    }
+    rows::lease(&mut cols(row, "leases", at + 1))
 }
 
 static WITH_RUNS: LazyLock<String> = LazyLock::new(|| {
@@ -132,7 +111,7 @@ pub(crate) fn checkpoint_values(shard: ShardId, run: RunId, row: &CheckpointRow)
 }
 
 pub(crate) fn read_checkpoint(row: &Row, at: usize) -> Res<CheckpointRow> {
-    let mut cols = Cols::from(row, "checkpoints", at + 2);
+    let mut cols = cols(row, "checkpoints", at + 2);
     Ok(CheckpointRow { rev: cols.num()?, bytes: cols.bytes()? })
 }
 
@@ -158,7 +137,7 @@ pub(crate) fn holds(conn: &mut Conn, shard: ShardId) -> Res<Vec<(Scope, HoldRow)
 }
 
 pub(crate) fn read_hold(row: &Row, at: usize) -> Res<(Scope, HoldRow)> {
-    let mut cols = Cols::from(row, "holds", at + 1);
+    let mut cols = cols(row, "holds", at + 1);
     let kind = cols.int()?;
     let (namespace, queue) = (Namespace(cols.num()?), cols.text()?);
     let scope = match kind {

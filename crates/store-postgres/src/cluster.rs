@@ -1,7 +1,7 @@
 //! Who is alive, and which shard belongs to whom. Rows are locked in the order of their keys,
 //! shards before nodes, so that two who take at once never wait for each other.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
 use crate::schema::VERSION;
@@ -13,7 +13,7 @@ use tokio_postgres::types::Type;
 
 pub(crate) fn incarnation(conn: &mut Conn) -> Res<u64> {
     let rows = conn.query("SELECT one, incarnation FROM duly.meta", &[])?;
-    rows.first().map_or(Ok(0), |row| Cols::from(row, "meta", 1).bits())
+    rows.first().map_or(Ok(0), |row| cols(row, "meta", 1).bits())
 }
 
 pub(crate) fn set_incarnation(conn: &mut Conn, incarnation: u64) -> Res<()> {
@@ -62,10 +62,10 @@ pub(crate) fn renew(
         (&VERSION, Type::INT8),
     ];
     let rows = conn.query("SELECT duly.renew($1, $2, $3, $4)", &params)?;
-    let now = rows.first().map_or(Ok(Time::MIN), |row| Cols::from(row, "nodes", 0).time())?;
+    let now = rows.first().map_or(Ok(Time::MIN), |row| cols(row, "nodes", 0).time())?;
     let rows = conn.query("SELECT node, boot, expires, address, owns FROM duly.nodes", &[])?;
     let nodes = rows.iter().map(|row| {
-        let mut cols = Cols::from(row, "nodes", 0);
+        let mut cols = cols(row, "nodes", 0);
         let node = NodeId { node: cols.num()?, boot: cols.bits()? };
         let expires = cols.time()?;
         let address = row.try_get::<_, Option<&str>>(3).ok().flatten().map(Text::from);
@@ -88,7 +88,7 @@ pub(crate) fn renew(
     )?;
     let shards = rows.iter().map(|row| {
         let held = read(row)?;
-        let seq = Cols::from(row, "shards", 5).bits()?;
+        let seq = cols(row, "shards", 5).bits()?;
         Ok(ShardRow { shard: held.shard, owner: held.owner, epoch: held.epoch, seq })
     });
     let shards = shards.collect::<Res<_>>()?;
@@ -104,7 +104,7 @@ struct Held {
 }
 
 fn read(row: &tokio_postgres::Row) -> Res<Held> {
-    let mut cols = Cols::from(row, "shards", 0);
+    let mut cols = cols(row, "shards", 0);
     let (shard, epoch) = (ShardId(cols.num()?), Epoch(cols.num()?));
     let owner = match (cols.opt_int()?, cols.opt_int()?) {
         (Some(node), Some(boot)) => {
@@ -154,7 +154,7 @@ fn leases(
     let rows = conn.query(SQL, &[(&nodes, Type::INT8_ARRAY), (&boots, Type::INT8_ARRAY)])?;
     rows.iter()
         .map(|row| {
-            let mut cols = Cols::from(row, "nodes", 0);
+            let mut cols = cols(row, "nodes", 0);
             Ok((NodeId { node: cols.num()?, boot: cols.bits()? }, cols.time()?))
         })
         .collect()
@@ -169,7 +169,7 @@ fn last(conn: &mut Conn, held: &BTreeMap<ShardId, Held>) -> Res<BTreeMap<ShardId
     let rows = conn.query(SQL, &[(&shards, Type::INT8_ARRAY)])?;
     rows.iter()
         .map(|row| {
-            let mut cols = Cols::from(row, "commits", 0);
+            let mut cols = cols(row, "commits", 0);
             Ok((ShardId(cols.num()?), (cols.bits()?, cols.time()?)))
         })
         .collect()
@@ -203,7 +203,7 @@ pub(crate) fn take(conn: &mut Conn, takes: &[Take]) -> Res<Vec<Option<Taken>>> {
     let current = incarnation(conn)?;
     // After the locks: waiting for them took time.
     let rows = conn.query("SELECT duly.clock()", &[])?;
-    let now = rows.first().map_or(Ok(Time::MIN), |row| Cols::from(row, "the clock", 0).time())?;
+    let now = rows.first().map_or(Ok(Time::MIN), |row| cols(row, "the clock", 0).time())?;
     let mut changed = BTreeSet::new();
     let answers = takes.iter().map(|take| {
         let shard = held.get_mut(&take.shard)?;

@@ -1,6 +1,6 @@
 //! How long a queue is, up to a bound.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
 use crate::runs::bound;
@@ -49,7 +49,7 @@ pub(crate) fn queue(
     ];
     let rows = conn.query(COUNTS, &params)?;
     let Some(row) = rows.first() else { return Ok(QueueCounts::default()) };
-    let mut cols = Cols::from(row, "runs", 0);
+    let mut cols = cols(row, "runs", 0);
     Ok(QueueCounts {
         ready: cols.num()?,
         running: cols.num()?,

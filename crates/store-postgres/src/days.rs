@@ -12,7 +12,7 @@
 //! What it does not do: find an attempt that is stored on two days. Only the core could write such a
 //! thing, and the lease that it removes with the row of history guards that.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::{Conn, WRITE};
 use crate::error::{Fault, Res};
 use crate::history::HISTORY;
@@ -95,7 +95,7 @@ pub(crate) fn list(conn: &mut Conn) -> Res<Vec<Part>> {
     let rows = conn.query(SQL, &[])?;
     rows.iter()
         .map(|row| {
-            let mut cols = Cols::from(row, "history_tables", 0);
+            let mut cols = cols(row, "history_tables", 0);
             Ok(Part {
                 name: cols.str()?.to_string(),
                 day: Day(cols.int()?),
@@ -131,7 +131,7 @@ pub(crate) fn make(conn: &mut Conn, days: &BTreeSet<Day>) -> Res<()> {
         conn.query("SELECT one FROM duly.meta FOR UPDATE", &[])?;
         let there = conn.query(THERE, &[(&numbers, Type::INT8_ARRAY)])?;
         let there = there.iter().map(|row| {
-            let mut cols = Cols::from(row, "history_tables", 0);
+            let mut cols = cols(row, "history_tables", 0);
             Ok((Day(cols.int()?), cols.flag()?))
         });
         let there: BTreeSet<(Day, bool)> = there.collect::<Res<_>>()?;
@@ -175,7 +175,7 @@ pub(crate) fn make_ahead(conn: &mut Conn) -> Res<()> {
 
 pub(crate) fn today(conn: &mut Conn) -> Res<Day> {
     let rows = conn.query("SELECT duly.clock()", &[])?;
-    let now = rows.first().map_or(Ok(Time::MIN), |row| Cols::from(row, "the clock", 0).time())?;
+    let now = rows.first().map_or(Ok(Time::MIN), |row| cols(row, "the clock", 0).time())?;
     Ok(Day::of(now))
 }
 

@@ -2,7 +2,7 @@
 //! checker. Idempotency keys are left out (what they promise shows in what clients were answered),
 //! and so are the leases of nodes.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::Conn;
 use crate::error::Res;
 use crate::history::{self, HISTORY};
@@ -15,6 +15,7 @@ use model::cluster::ShardRow;
 use model::id::ShardId;
 use model::row::{Key, Row};
 use std::collections::BTreeMap;
+use store::codec::rows;
 use store::memory::{Dump, ShardDump};
 
 const LAST: &str = "SELECT s.shard, l.seq, l.floor FROM duly.shards AS s
@@ -24,7 +25,7 @@ const LAST: &str = "SELECT s.shard, l.seq, l.floor FROM duly.shards AS s
 /// In a transaction that sees one state.
 pub(crate) fn read(conn: &mut Conn) -> Res<Dump> {
     let rows = conn.query("SELECT duly.clock()", &[])?;
-    let now = rows.first().map_or(Ok(Time::MIN), |row| Cols::from(row, "the clock", 0).time())?;
+    let now = rows.first().map_or(Ok(Time::MIN), |row| cols(row, "the clock", 0).time())?;
     let mut shards = BTreeMap::new();
     for (shard, owner, epoch) in cluster::owners(conn)? {
         let row = ShardRow { shard, owner, epoch, seq: 0 };
@@ -32,7 +33,7 @@ pub(crate) fn read(conn: &mut Conn) -> Res<Dump> {
         shards.insert(shard, ShardDump { row, floor: Time::MIN, rows, history });
     }
     for row in conn.query(LAST, &[])? {
-        let mut cols = Cols::from(&row, "commits", 0);
+        let mut cols = cols(&row, "commits", 0);
         if let Some(shard) = shards.get_mut(&ShardId(cols.num()?)) {
             shard.row.seq = cols.bits()?;
             shard.floor = cols.time()?;
@@ -66,8 +67,8 @@ fn rows_of_all(conn: &mut Conn) -> Res<Vec<(ShardId, Key, Row)>> {
     let mut found = Vec::new();
     for row in all(conn, &RUNS, ", t.body, t.payload")? {
         let mut run = runs::read(&row, 0)?;
-        if Cols::from(&row, "runs", RUNS.width()).opt_blob()?.is_some() {
-            run.body = Some(runs::spec(&mut Cols::from(&row, "runs", RUNS.width()))?);
+        if cols(&row, "runs", RUNS.width()).opt_blob()?.is_some() {
+            run.body = Some(rows::spec(&mut cols(&row, "runs", RUNS.width()))?);
         }
         found.push((shard_of(&row)?, Key::Run(run.id), Row::Run(run)));
     }
@@ -80,9 +81,9 @@ fn rows_of_all(conn: &mut Conn) -> Res<Vec<(ShardId, Key, Row)>> {
         found.push((shard_of(&row)?, Key::Job(job.id), Row::Job(job)));
     }
     for row in all(conn, &SPECS, "")? {
-        let mut cols = Cols::from(&row, "specs", 1);
-        let key = Key::Spec(cols.job()?, cols.num()?);
-        let spec = runs::spec(&mut Cols::from(&row, "specs", 5))?;
+        let mut key = cols(&row, "specs", 1);
+        let key = Key::Spec(key.job()?, key.num()?);
+        let spec = rows::spec(&mut cols(&row, "specs", 5))?;
         found.push((shard_of(&row)?, key, Row::Spec(spec)));
     }
     for row in all(conn, &BACKLOGS, "")? {
@@ -90,7 +91,7 @@ fn rows_of_all(conn: &mut Conn) -> Res<Vec<(ShardId, Key, Row)>> {
         found.push((shard_of(&row)?, Key::Backlog(backlog.id), Row::Backlog(backlog)));
     }
     for row in all(conn, &claims::CHECKPOINTS, "")? {
-        let run = Cols::from(&row, "checkpoints", 1).run()?;
+        let run = cols(&row, "checkpoints", 1).run()?;
         let checkpoint = claims::read_checkpoint(&row, 0)?;
         found.push((shard_of(&row)?, Key::Checkpoint(run), Row::Checkpoint(checkpoint)));
     }
@@ -102,5 +103,5 @@ fn rows_of_all(conn: &mut Conn) -> Res<Vec<(ShardId, Key, Row)>> {
 }
 
 fn shard_of(row: &tokio_postgres::Row) -> Res<ShardId> {
-    Cols::from(row, "row", 0).num().map(ShardId)
+    cols(row, "row", 0).num().map(ShardId)
 }

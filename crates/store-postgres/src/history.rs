@@ -2,7 +2,7 @@
 //! names.
 
 use crate::batch::{Value, values};
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::{Conn, Param};
 use crate::days;
 use crate::error::Res;
@@ -12,10 +12,11 @@ use crate::table::Table;
 use model::id::ShardId;
 use model::read::Outcome;
 use model::row::HistoryRow;
-use model::{Cause, FlowKey, JobId, Namespace, RunId, Time, Token};
+use model::{Cause, JobId, RunId, Time, Token};
 use std::collections::BTreeMap;
 use store::codec::codes::Code;
 use store::codec::ids::{group_text, job_bytes, last_of, run_bytes};
+use store::codec::rows;
 use store::outcome::{Past, Seen, stands_for_an_instant};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -107,46 +108,7 @@ pub(crate) fn values(shard: ShardId, row: &HistoryRow) -> Vec<Value> {
 
 /// Reads the columns of `HISTORY` beginning at column `at`.
 pub(crate) fn read(row: &Row, at: usize) -> Res<HistoryRow> {
-    let mut cols = Cols::from(row, "history", at + 1);
-    let mut row = HistoryRow {
-        run: cols.run()?,
-        token: Token(cols.bits()?),
-        attempt: cols.num()?,
-        namespace: Namespace(cols.num()?),
-        nominal: cols.time()?,
-        due: cols.time()?,
-        started: cols.opt_time()?,
-        finished: cols.time()?,
-        version: cols.num()?,
-        status: cols.code()?,
-        worker: cols.opt_text()?,
-        code: match cols.opt_int()? {
-            Some(code) => Some(u16::try_from(code).map_err(|_| cols.odd())?),
-            None => None,
-        },
-        error: cols.opt_text()?,
-        output: cols.opt_blob()?.map(Into::into),
-        after: cols.code()?,
-        next: cols.opt_time()?,
-        until: cols.opt_time()?,
-        count: cols.bits()?,
-        flow: None,
-    };
-    let namespace = match cols.opt_int()? {
-        Some(other) => Namespace(u32::try_from(other).map_err(|_| cols.odd())?),
-        None => row.namespace,
-    };
-    if let Some(queue) = cols.opt_text()? {
-        row.flow = Some(FlowKey {
-            namespace,
-            queue,
-            kind: cols.text()?,
-            priority: cols.num()?,
-            lane: cols.code()?,
-            group: cols.group()?,
-        });
-    }
-    Ok(row)
+    rows::history(&mut cols(row, "history", at + 1))
 }
 
 pub(crate) fn list(conn: &mut Conn, sql: &str, params: &[Param<'_>]) -> Res<Vec<HistoryRow>> {
@@ -230,7 +192,7 @@ pub(crate) fn outcomes(
         (&until, Type::INT8),
     ];
     for row in conn.query(LIVE, &live)? {
-        let mut cols = Cols::from(&row, "runs", 0);
+        let mut cols = cols(&row, "runs", 0);
         if stands_for_an_instant(cols.run()?) {
             let nominal = cols.time()?;
             seen.entry((nominal, nominal)).or_default().live();
@@ -250,7 +212,7 @@ pub(crate) fn outcomes(
 }
 
 fn past(row: &Row) -> Res<Past> {
-    let mut cols = Cols::from(row, "history", 0);
+    let mut cols = cols(row, "history", 0);
     Ok(Past {
         run: cols.run()?,
         token: Token(cols.bits()?),

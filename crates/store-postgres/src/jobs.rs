@@ -1,16 +1,17 @@
 //! Recurring jobs, their specs, and the backlogs of their past instants.
 
 use crate::batch::{Value, values};
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::error::Res;
 use crate::table::Kind::{Bytes, Int, Text};
 use crate::table::Table;
 use model::id::ShardId;
-use model::row::{BacklogRow, JobRow, Pause};
+use model::row::{BacklogRow, JobRow};
 use model::{JobId, Spec, Time};
 use store::codec::codes::Code;
 use store::codec::encode;
 use store::codec::ids::{backlog_bytes, job_bytes, run_bytes};
+use store::codec::rows;
 use tokio_postgres::Row;
 
 pub(crate) static JOBS: Table = Table {
@@ -87,7 +88,7 @@ pub(crate) fn job_values(shard: ShardId, row: &JobRow) -> Vec<Value> {
         row.mark.micros(),
         row.next.map(Time::micros),
         row.fired,
-        live_text(&row.live),
+        rows::live_text(&row.live),
         row.active.map(|run| run_bytes(run).to_vec()),
         row.waiting.map(|run| run_bytes(run).to_vec()),
         pause.map(|pause| pause.since.micros()),
@@ -102,51 +103,9 @@ pub(crate) fn job_values(shard: ShardId, row: &JobRow) -> Vec<Value> {
 
 /// Reads the columns of `JOBS` beginning at column `at`.
 pub(crate) fn read_job(row: &Row, at: usize) -> Res<JobRow> {
-    let mut cols = Cols::from(row, "jobs", at + 1);
-    Ok(JobRow {
-        id: cols.job()?,
-        rev: cols.num()?,
-        due: cols.opt_time()?,
-        namespace: model::Namespace(cols.num()?),
-        state: cols.code()?,
-        version: cols.num()?,
-        created: cols.time()?,
-        versioned: cols.time()?,
-        mark: cols.time()?,
-        next: cols.opt_time()?,
-        fired: cols.bits()?,
-        live: live(&mut cols)?,
-        active: cols.opt_run()?,
-        waiting: cols.opt_run()?,
-        pause: pause(&mut cols)?,
-        reruns: cols.num()?,
-        backfills: cols.num()?,
-        sweep: cols.flag()?,
-        delete: cols.flag()?,
-    })
-}
-
-fn pause(cols: &mut Cols<'_>) -> Res<Option<Pause>> {
-    let (since, until, reason) = (cols.opt_time()?, cols.opt_time()?, cols.opt_text()?);
-    match (since, reason) {
-        (Some(since), Some(reason)) => Ok(Some(Pause { since, until, reason })),
-        (None, None) => Ok(None),
-        _ => Err(cols.odd()),
-    }
-}
-
-fn live_text(live: &[(u32, u32)]) -> String {
-    let parts: Vec<String> =
-        live.iter().map(|(version, runs)| format!("{version}:{runs}")).collect();
-    parts.join(" ")
-}
-
-fn live(cols: &mut Cols<'_>) -> Res<Vec<(u32, u32)>> {
-    let parts = cols.str()?.split_ascii_whitespace().map(|part| {
-        let (version, runs) = part.split_once(':')?;
-        Some((version.parse().ok()?, runs.parse().ok()?))
-    });
-    parts.collect::<Option<Vec<_>>>().ok_or_else(|| cols.odd())
+    let mut cols = cols(row, "jobs", at + 1);
+    let (id, rev) = (cols.job()?, cols.num()?);
+    rows::job(&mut cols, id, rev)
 }
 
 pub(crate) fn spec_values(
@@ -184,18 +143,7 @@ pub(crate) fn backlog_values(shard: ShardId, row: &BacklogRow) -> Vec<Value> {
 }
 
 pub(crate) fn read_backlog(row: &Row, at: usize) -> Res<BacklogRow> {
-    let mut cols = Cols::from(row, "backlogs", at + 1);
-    Ok(BacklogRow {
-        id: cols.backlog()?,
-        rev: cols.num()?,
-        due: cols.time()?,
-        cursor: cols.time()?,
-        until: cols.time()?,
-        per_second: cols.num()?,
-        only: cols.code()?,
-        version: cols.num()?,
-        versioned: cols.time()?,
-        done: cols.bits()?,
-        total: cols.bits()?,
-    })
+    let mut cols = cols(row, "backlogs", at + 1);
+    let (id, rev) = (cols.backlog()?, cols.num()?);
+    rows::backlog(&mut cols, id, rev)
 }

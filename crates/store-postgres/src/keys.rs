@@ -11,7 +11,7 @@
 //! count too, so all three tables are asked.
 
 use crate::batch::{Arrays, Value, values};
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::Conn;
 use crate::error::Res;
 use model::id::ShardId;
@@ -55,7 +55,7 @@ pub(crate) fn get(conn: &mut Conn, keys: &Arrays) -> Res<Vec<(usize, Row)>> {
     let rows = conn.query(&KNOWN, &keys.params())?;
     rows.iter()
         .map(|row| {
-            let mut cols = Cols::from(row, "keys", 0);
+            let mut cols = cols(row, "keys", 0);
             let place = cols.num()?;
             let (at, body, made) = (cols.time()?, cols.bits()?, cols.int()?);
             let answer = match made {

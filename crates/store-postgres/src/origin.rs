@@ -13,7 +13,7 @@
 //! What it does not do: tell a copy of the files that was started without recovery. It has the same
 //! identifier and timeline; only owners that live see that commits are missing (`Outcome::Gap`).
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::{Conn, WRITE};
 use crate::error::{Fault, Res};
 use crate::limits::{ALERTS_MAX, RESTORED_AFTER};
@@ -43,7 +43,7 @@ const LOOK: &str = "SELECT m.system_id, m.timeline, c.system_identifier,
 fn servers(conn: &mut Conn, lock: &str) -> Res<(Server, Server)> {
     let rows = conn.query(&format!("{LOOK}{lock}"), &[])?;
     let Some(row) = rows.first() else { return Err(Fault::Odd("table meta has no row".into())) };
-    let mut cols = Cols::from(row, "meta", 0);
+    let mut cols = cols(row, "meta", 0);
     let wrote = Server { system: cols.int()?, timeline: cols.int()? };
     let system = cols.int()?;
     let Some(timeline) = cols.opt_int()? else { return Err(Fault::Replica) };
@@ -111,7 +111,7 @@ pub(crate) fn record(conn: &mut Conn) -> Res<()> {
 fn is_old(conn: &mut Conn) -> Res<bool> {
     let rows = conn.query("SELECT duly.clock(), (SELECT max(expires) FROM duly.nodes)", &[])?;
     let Some(row) = rows.first() else { return Ok(false) };
-    let mut cols = Cols::from(row, "nodes", 0);
+    let mut cols = cols(row, "nodes", 0);
     let (now, last) = (cols.time()?, cols.opt_time()?);
     Ok(last.is_none_or(|last: Time| now.since(last) > RESTORED_AFTER))
 }

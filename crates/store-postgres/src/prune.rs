@@ -2,7 +2,7 @@
 //! oldest first; rows one by one only where a table cannot go: of the present day, if history is kept
 //! for less than a day or takes too much room, and of the one table of version 1.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::{Conn, Param, WRITE};
 use crate::days::{self, Part, source};
 use crate::error::Res;
@@ -43,7 +43,7 @@ pub(crate) fn prune(conn: &mut Conn, prune: &Prune) -> Res<Pruned> {
 fn rows(conn: &mut Conn, part: &Part) -> Res<usize> {
     let sql = format!("SELECT coalesce(max(hid) - min(hid) + 1, 0) FROM duly.{}", part.name);
     let rows = conn.query(&sql, &[])?;
-    rows.first().map_or(Ok(0), |row| Cols::from(row, "history", 0).num())
+    rows.first().map_or(Ok(0), |row| cols(row, "history", 0).num())
 }
 
 /// In a transaction.
@@ -58,7 +58,7 @@ fn rows_of(conn: &mut Conn, parts: &[Part], prune: &Prune) -> Res<Pruned> {
     let newest = prune.before.max(prune.failures_before);
     let (mut gone, mut next) = (Vec::new(), None);
     for row in &rows {
-        let mut cols = Cols::from(row, "history", 0);
+        let mut cols = cols(row, "history", 0);
         let (hid, finished): (i64, Time) = (cols.int()?, cols.time()?);
         let status: model::Status = cols.code()?;
         if finished >= newest {
@@ -105,7 +105,7 @@ const USED: &str =
 pub(crate) fn used_bytes(conn: &mut Conn) -> Res<u64> {
     let number = |conn: &mut Conn, sql: &str, params: &[Param<'_>]| -> Res<i64> {
         let rows = conn.query(sql, params)?;
-        rows.first().map_or(Ok(0), |row| Cols::from(row, "the database", 0).int())
+        rows.first().map_or(Ok(0), |row| cols(row, "the database", 0).int())
     };
     let mut used = number(conn, USED, &[])?;
     for Part { name, .. } in days::list(conn)?.iter().filter(|part| part.trimmed) {

@@ -1,7 +1,7 @@
 //! Reads: which table answers what. All reads of a call see one state of the database.
 
 use crate::batch::Arrays;
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::Conn;
 use crate::error::Res;
 use crate::put::place;
@@ -14,6 +14,7 @@ use model::{RunId, Spec};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::codec::ids::job_bytes;
+use store::codec::rows;
 use tokio_postgres::types::Type;
 
 pub(crate) fn pages(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<Page>> {
@@ -130,12 +131,12 @@ fn of_table(conn: &mut Conn, from: From, keys: &Arrays) -> Res<Vec<(usize, Row)>
     let rows = conn.query(&table.select(&source), &keys.params())?;
     rows.iter()
         .map(|row| {
-            let n = Cols::from(row, table.name, 0).num()?;
+            let n = cols(row, table.name, 0).num()?;
             let row = match from {
                 From::Runs | From::Keys => Row::Run(runs::read(row, 1)?),
                 From::Leases => Row::Lease(claims::read_lease(row, 1)?),
                 From::Jobs => Row::Job(jobs::read_job(row, 1)?),
-                From::Specs => Row::Spec(runs::spec(&mut Cols::from(row, "specs", 6))?),
+                From::Specs => Row::Spec(rows::spec(&mut cols(row, "specs", 6))?),
                 From::Backlogs => Row::Backlog(jobs::read_backlog(row, 1)?),
                 From::Checkpoints => Row::Checkpoint(claims::read_checkpoint(row, 1)?),
                 From::Holds => Row::Hold(claims::read_hold(row, 1)?.1),
@@ -164,11 +165,11 @@ pub(crate) fn specs(conn: &mut Conn, runs: &[(RunId, u32)]) -> Res<Vec<Option<Ar
     let params: [crate::conn::Param<'_>; 3] =
         [(&shards, Type::INT8_ARRAY), (&jobs, Type::BYTEA_ARRAY), (&versions, Type::INT8_ARRAY)];
     for row in conn.query(SPECS, &params)? {
-        let mut cols = Cols::from(&row, "specs", 0);
+        let mut cols = cols(&row, "specs", 0);
         let n: usize = cols.num()?;
         cols.skip(3);
         if let Some(at) = missing.get(n.saturating_sub(1)) {
-            found[*at] = Some(runs::spec(&mut cols)?);
+            found[*at] = Some(rows::spec(&mut cols)?);
         }
     }
     Ok(found)

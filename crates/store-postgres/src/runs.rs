@@ -1,18 +1,19 @@
 //! Runs and flows. `runs_wheel` finds what is due, `runs_ready` holds the flows in their order.
 
 use crate::batch::{Value, values};
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
 use crate::table::Kind::{Bytes, Int, Text};
 use crate::table::Table;
 use model::id::ShardId;
 use model::row::RunRow;
-use model::{FlowKey, JobId, Policy, RunId, Spec, Time};
+use model::{FlowKey, JobId, RunId, Spec, Time};
 use std::sync::{Arc, LazyLock};
 use store::codec::codes::Code;
 use store::codec::encode;
 use store::codec::ids::{self, run_bytes};
+use store::codec::rows;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -85,49 +86,9 @@ pub(crate) fn values(shard: ShardId, row: &RunRow, body: Option<&Spec>) -> Res<V
 
 /// Reads the columns of `RUNS` beginning at column `at`.
 pub(crate) fn read(row: &Row, at: usize) -> Res<RunRow> {
-    let mut cols = Cols::from(row, "runs", at + 1);
-    Ok(RunRow {
-        id: cols.run()?,
-        rev: cols.num()?,
-        state: cols.code()?,
-        due: cols.time()?,
-        nominal: cols.time()?,
-        flow: flow(&mut cols)?,
-        version: cols.num()?,
-        attempts: cols.num()?,
-        retries: cols.num()?,
-        lost: cols.num()?,
-        replays: cols.num()?,
-        policy: Policy {
-            max_retries: cols.num()?,
-            initial: cols.span()?,
-            factor: cols.num()?,
-            cap: cols.span()?,
-            max_lost: cols.num()?,
-            timeout: cols.span()?,
-        },
-        checkpoint: cols.num()?,
-        fresh: cols.flag()?,
-        body: None,
-    })
-}
-
-fn flow(cols: &mut Cols<'_>) -> Res<FlowKey> {
-    Ok(FlowKey {
-        namespace: model::Namespace(cols.num()?),
-        queue: cols.text()?,
-        kind: cols.text()?,
-        priority: cols.num()?,
-        lane: cols.code()?,
-        group: cols.group()?,
-    })
-}
-
-/// A spec from the two columns body and payload.
-pub(crate) fn spec(cols: &mut Cols<'_>) -> Res<Arc<Spec>> {
-    let body = cols.blob()?;
-    let payload = cols.bytes()?;
-    encode::decode(body, payload).map(Arc::new).ok_or_else(|| cols.odd_before(1))
+    let mut cols = cols(row, "runs", at + 1);
+    let (id, rev) = (cols.run()?, cols.num()?);
+    rows::run(&mut cols, id, rev)
 }
 
 /// The runs' own specs, where they have one.
@@ -138,11 +99,11 @@ pub(crate) fn bodies(conn: &mut Conn, runs: &[RunId]) -> Res<Vec<Option<Arc<Spec
     let ids: Vec<Vec<u8>> = runs.iter().map(|run| run_bytes(*run).to_vec()).collect();
     let mut found = vec![None; runs.len()];
     for row in conn.query(SQL, &[(&ids, Type::BYTEA_ARRAY)])? {
-        let mut cols = Cols::from(&row, "runs", 0);
+        let mut cols = cols(&row, "runs", 0);
         let place: usize = cols.num()?;
         cols.skip(2);
         if let Some(slot) = found.get_mut(place.saturating_sub(1)) {
-            *slot = Some(spec(&mut cols)?);
+            *slot = Some(rows::spec(&mut cols)?);
         }
     }
     Ok(found)
@@ -219,7 +180,7 @@ pub(crate) fn flows(
         (&bound(limit), Type::INT8),
     ];
     let rows = conn.query(FLOWS, &params)?;
-    rows.iter().map(|row| flow(&mut Cols::from(row, "runs", 0))).collect()
+    rows.iter().map(|row| rows::flow(&mut cols(row, "runs", 0))).collect()
 }
 
 static OF_JOB: LazyLock<String> = LazyLock::new(|| {

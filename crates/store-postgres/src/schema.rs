@@ -18,7 +18,7 @@
 //! What it does not do: go back to a former version, touch a schema that is not duly's, or need a
 //! superuser: it needs CREATE on the database once, and owns what it makes.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::{Conn, WRITE};
 use crate::error::{Fault, OpenError, Res};
 use crate::tables::{HOT, STEP_2, TABLES, key_tables};
@@ -72,7 +72,7 @@ fn step(conn: &mut Conn) -> Res<()> {
     // Who comes second waits here until the first is done.
     let rows = conn.query("SELECT one, version FROM duly.meta FOR UPDATE", &[])?;
     crate::cluster::expand(conn)?;
-    match rows.first().map(|row| Cols::from(row, "meta", 1).int()).transpose()? {
+    match rows.first().map(|row| cols(row, "meta", 1).int()).transpose()? {
         Some(1) => expand(conn),
         _ => Ok(()),
     }
@@ -119,7 +119,7 @@ pub(crate) fn contract(conn: &mut Conn) -> Res<bool> {
     const DONE: &str = "SELECT one, by_day FROM duly.meta";
     const ALIVE: &str = "SELECT 1 FROM duly.nodes WHERE version < 2 AND expires > duly.clock()";
     let is_done = |rows: Vec<tokio_postgres::Row>| {
-        rows.first().map_or(Ok(false), |row| Cols::from(row, "meta", 1).flag())
+        rows.first().map_or(Ok(false), |row| cols(row, "meta", 1).flag())
     };
     if is_done(conn.query(DONE, &[])?)? {
         return Ok(true);

@@ -2,7 +2,7 @@
 //! Here are the statements; orders and cursors are `store`'s.
 
 use crate::claims::{self, LEASES};
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::{Conn, Param};
 use crate::days::{self, Day, source};
 use crate::error::{Fault, Res};
@@ -15,6 +15,7 @@ use model::{JobId, Namespace, RunId, Spec, Time};
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 use store::codec::ids::{job_bytes, run_bytes};
+use store::codec::rows;
 use store::search::scan::{CHUNK, Rows};
 use store::search::{JobFound, RunFound, SCAN_MAX};
 use tokio_postgres::types::Type;
@@ -112,7 +113,7 @@ fn last_of(tables: &str) -> String {
 }
 
 fn with_hid(row: &tokio_postgres::Row) -> Res<(HistoryRow, i64)> {
-    Ok((history::read(row, 0)?, Cols::from(row, "history", HISTORY.width()).int()?))
+    Ok((history::read(row, 0)?, cols(row, "history", HISTORY.width()).int()?))
 }
 
 impl Rows for People<'_> {
@@ -120,7 +121,7 @@ impl Rows for People<'_> {
 
     fn recurring(&self, before: &[u8]) -> Res<Vec<JobFound>> {
         self.list(&RECURRING, &[(&before, Type::BYTEA), (&bound(CHUNK), Type::INT8)], |row| {
-            let spec = runs::spec(&mut Cols::from(row, "specs", JOBS.width()))?;
+            let spec = rows::spec(&mut cols(row, "specs", JOBS.width()))?;
             Ok(JobFound::Recurring { row: jobs::read_job(row, 0)?, spec })
         })
     }
@@ -150,7 +151,7 @@ impl Rows for People<'_> {
         let shards: Vec<i64> = rows.iter().map(|row| row.id.job.shard().0.into()).collect();
         let ids: Vec<Vec<u8>> = rows.iter().map(|row| run_bytes(row.id).to_vec()).collect();
         let place = |row: &tokio_postgres::Row| -> Res<usize> {
-            Ok(Cols::from(row, "runs", 0).num::<usize>()?.saturating_sub(1))
+            Ok(cols(row, "runs", 0).num::<usize>()?.saturating_sub(1))
         };
         let (mut leases, mut lasts) = (vec![None; rows.len()], vec![None; rows.len()]);
         let params: [Param<'_>; 2] = [(&shards, Type::INT8_ARRAY), (&ids, Type::BYTEA_ARRAY)];

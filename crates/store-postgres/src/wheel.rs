@@ -4,7 +4,7 @@
 //! There are no cursors behind a pooler, so places are read in portions as large as the page, and
 //! the rows that are due are fetched by their keys.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
 use crate::limits::EXAMINED_PER_ROW;
@@ -64,7 +64,7 @@ fn places(
     let rows = conn.query(PLACES, &params)?;
     rows.iter()
         .map(|row| {
-            let mut cols = Cols::from(row, "the wheel", 0);
+            let mut cols = cols(row, "the wheel", 0);
             let kind = cols.int()?;
             let bucket = Bucket { start: cols.time()? };
             let key = match kind {

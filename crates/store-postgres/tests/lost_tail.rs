@@ -153,7 +153,7 @@ fn a_recovered_backup_dispatches_nothing_until_it_is_told_to() {
     let alerts = restored.alerts();
     assert!(alerts.len() == 1 && alerts[0].contains("--takeover"), "{alerts:?}");
     assert_eq!(holds(&restored), 2, "every shard is held");
-    assert_eq!(desk.row(Key::Run(one_off(desk.shard, 1))).is_some(), true);
+    assert!(desk.row(Key::Run(one_off(desk.shard, 1))).is_some());
     drop(restored);
     // Still, after another start.
     let restored = open(&copy.address("postgres"));

@@ -1,6 +1,6 @@
 //! Entries of the whole cluster: one table, one number that counts the changes.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::error::{Fault, Res};
 use crate::runs::bound;
 use model::{Namespace, Time};
@@ -93,7 +93,7 @@ pub(crate) fn change(conn: &Connection, changes: &[EntryChange], now: Time) -> R
 }
 
 fn read(row: &rusqlite::Row<'_>, kind: Kind) -> Res<Entry> {
-    let mut cols = Cols::from(row, "catalog", 1);
+    let mut cols = cols(row, "catalog", 1);
     let place = Place { kind, namespace: Namespace(cols.num()?), name: cols.text()? };
     let (rev, at): (u64, Time) = (cols.bits()?, cols.time()?);
     Ok::<Entry, Fault>(Entry { place, rev, at, text: cols.text()? })

@@ -1,15 +1,16 @@
 //! Small tables around runs: leases, checkpoints, holds.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::error::Res;
 use crate::runs;
 use crate::table::{Shape, Table};
 use model::id::ShardId;
 use model::row::{CheckpointRow, Expect, HoldRow, Holder, LeaseRow, Row, RunRow, Scope};
-use model::{Namespace, NodeId, RunId, Text, Time, Token};
+use model::{Namespace, RunId, Text, Time};
 use rusqlite::{Connection, params};
 use std::sync::LazyLock;
 use store::codec::ids::{self, run_bytes};
+use store::codec::rows;
 
 const LEASE_VALUES: [&str; 11] = [
     "rev", "attempt", "token", "worker", "node", "boot", "length", "started", "deadline",
@@ -81,29 +82,7 @@ pub(crate) fn get_lease(conn: &Connection, shard: ShardId, run: RunId) -> Res<Op
 }
 
 pub(crate) fn read_lease(row: &rusqlite::Row<'_>) -> Res<LeaseRow> {
-    let mut cols = Cols::from(row, "leases", 1);
-    Ok(LeaseRow {
-        run: cols.run()?,
-        rev: cols.num()?,
-        attempt: cols.num()?,
-        token: Token(cols.bits()?),
-        holder: holder(&mut cols)?,
-        length: cols.span()?,
-        started: cols.time()?,
-        deadline: cols.time()?,
-        request: cols.bits()?,
-        cancel: cols.flag()?,
-    })
-}
-
-fn holder(cols: &mut Cols<'_>) -> Res<Holder> {
-    match cols.opt_text()? {
-        Some(worker) => {
-            cols.skip(2);
-            Ok(Holder::Worker(worker))
-        }
-        None => Ok(Holder::Node(NodeId { node: cols.num()?, boot: cols.bits()? })),
-    }
+    rows::lease(&mut cols(row, "leases", 1))
 }
 
 pub(crate) static WITH_RUNS: LazyLock<String> = LazyLock::new(|| {
@@ -145,7 +124,7 @@ pub(crate) fn put_checkpoint(
 
 pub(crate) fn get_checkpoint(conn: &Connection, shard: ShardId, run: RunId) -> Res<Option<Row>> {
     CHECKPOINTS.get(conn, params![shard.0, run_bytes(run)], |row| {
-        let mut cols = Cols::from(row, "checkpoints", 2);
+        let mut cols = cols(row, "checkpoints", 2);
         Ok(Row::Checkpoint(CheckpointRow { rev: cols.num()?, bytes: cols.bytes()? }))
     })
 }
@@ -186,7 +165,7 @@ pub(crate) fn holds(conn: &Connection, shard: ShardId) -> Res<Vec<(Scope, HoldRo
 }
 
 pub(crate) fn read_hold(row: &rusqlite::Row<'_>) -> Res<(Scope, HoldRow)> {
-    let mut cols = Cols::from(row, "holds", 1);
+    let mut cols = cols(row, "holds", 1);
     let kind = cols.int()?;
     let (namespace, queue): (_, Text) = (Namespace(cols.num()?), cols.text()?);
     let scope = match kind {

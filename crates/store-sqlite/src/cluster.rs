@@ -1,6 +1,6 @@
 //! Who is alive, and which shard belongs to whom.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::error::{Fault, Res};
 use crate::runs::list;
 use model::cluster::{Cluster, Give, NodeLease, Renew, ShardRow, Take, Taken};
@@ -31,7 +31,7 @@ pub(crate) fn renew(conn: &Connection, renew: Renew, now: Time) -> Res<Cluster> 
     conn.prepare_cached("DELETE FROM nodes WHERE (node, boot) <> (?1, ?2) AND expires <= ?3")?
         .execute(params![node, boot as i64, now.minus(LEASE_KEPT).micros()])?;
     let nodes = list(conn, "SELECT node, boot, expires FROM nodes", &[], |row| {
-        let mut cols = Cols::new(row, "nodes");
+        let mut cols = cols(row, "nodes", 0);
         let node = NodeId { node: cols.num()?, boot: cols.bits()? };
         Ok(NodeLease::new(node, cols.time()?))
     })?;
@@ -52,7 +52,7 @@ pub(crate) struct Shard {
 }
 
 pub(crate) fn read_shard(row: &rusqlite::Row<'_>) -> Res<Shard> {
-    let mut cols = Cols::new(row, "shards");
+    let mut cols = cols(row, "shards", 0);
     let (shard, epoch, seq) = (ShardId(cols.num()?), Epoch(cols.num()?), cols.bits()?);
     let owner = match (cols.opt_int()?, cols.opt_int()?) {
         (Some(node), Some(boot)) => {

@@ -1,6 +1,6 @@
 //! How long a queue is, up to a bound; and the end of history, in slices.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::error::Res;
 use crate::runs::bound;
 use crate::{history, runs};
@@ -72,7 +72,7 @@ pub(crate) const OLD: &str = "SELECT shard, run, token, hid, finished, status FR
 pub(crate) fn prune(conn: &Connection, prune: &Prune) -> Res<Pruned> {
     let params = params![prune.after as i64, bound(prune.limit)];
     let rows = runs::list(conn, OLD, params, |row| {
-        let mut cols = Cols::from(row, "history", 3);
+        let mut cols = cols(row, "history", 3);
         Ok((cols.int()?, cols.time()?, cols.code::<model::Status>()?))
     })?;
     let newest = prune.before.max(prune.failures_before);

@@ -2,7 +2,7 @@
 //! checker and `duly doctor`. Idempotency keys are left out: what they promise shows in what clients
 //! were answered.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::error::Res;
 use crate::runs::{self, list};
 use crate::{claims, cluster, history, jobs};
@@ -12,6 +12,7 @@ use model::id::{NodeId, ShardId};
 use model::row::{CheckpointRow, Key, Row};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
+use store::codec::rows;
 use store::memory::{Dump, ShardDump};
 
 pub(crate) fn read(conn: &Connection, now: Time) -> Res<Dump> {
@@ -38,7 +39,7 @@ pub(crate) fn read(conn: &Connection, now: Time) -> Res<Dump> {
         shard.history.sort_by_key(|row| (row.run, row.token));
     }
     let nodes = list(conn, "SELECT node, boot, expires FROM nodes", &[], |row| {
-        let mut cols = Cols::new(row, "nodes");
+        let mut cols = cols(row, "nodes", 0);
         let node = NodeId { node: cols.num()?, boot: cols.bits()? };
         Ok(NodeLease::new(node, cols.time()?))
     })?;
@@ -50,9 +51,9 @@ pub(crate) fn read(conn: &Connection, now: Time) -> Res<Dump> {
 fn rows(conn: &Connection) -> Res<Vec<(ShardId, Key, Row)>> {
     let mut all = list(conn, &runs::RUNS.list, &[], |row| {
         let mut run = runs::read(row, 0)?;
-        let mut body = Cols::from(row, "runs", runs::BODY);
+        let mut body = cols(row, "runs", runs::BODY);
         if body.opt_blob()?.is_some() {
-            run.body = Some(runs::spec(&mut Cols::from(row, "runs", runs::BODY))?);
+            run.body = Some(rows::spec(&mut cols(row, "runs", runs::BODY))?);
         }
         Ok((shard_of(row)?, Key::Run(run.id), Row::Run(run)))
     })?;
@@ -65,9 +66,9 @@ fn rows(conn: &Connection) -> Res<Vec<(ShardId, Key, Row)>> {
         Ok((shard_of(row)?, Key::Job(job.id), Row::Job(job)))
     })?);
     all.extend(list(conn, &jobs::SPECS.list, &[], |row| {
-        let mut cols = Cols::from(row, "specs", 1);
-        let (job, version) = (cols.job()?, cols.num()?);
-        let spec = runs::spec(&mut Cols::from(row, "specs", 5))?;
+        let mut key = cols(row, "specs", 1);
+        let (job, version) = (key.job()?, key.num()?);
+        let spec = rows::spec(&mut cols(row, "specs", 5))?;
         Ok((shard_of(row)?, Key::Spec(job, version), Row::Spec(spec)))
     })?);
     all.extend(list(conn, &jobs::BACKLOGS.list, &[], |row| {
@@ -75,7 +76,7 @@ fn rows(conn: &Connection) -> Res<Vec<(ShardId, Key, Row)>> {
         Ok((shard_of(row)?, Key::Backlog(backlog.id), Row::Backlog(backlog)))
     })?);
     all.extend(list(conn, &claims::CHECKPOINTS.list, &[], |row| {
-        let mut cols = Cols::from(row, "checkpoints", 1);
+        let mut cols = cols(row, "checkpoints", 1);
         let run = cols.run()?;
         let checkpoint = CheckpointRow { rev: cols.num()?, bytes: cols.bytes()? };
         Ok((shard_of(row)?, Key::Checkpoint(run), Row::Checkpoint(checkpoint)))
@@ -88,5 +89,5 @@ fn rows(conn: &Connection) -> Res<Vec<(ShardId, Key, Row)>> {
 }
 
 fn shard_of(row: &rusqlite::Row<'_>) -> Res<ShardId> {
-    Cols::from(row, "row", 0).num().map(ShardId)
+    cols(row, "row", 0).num().map(ShardId)
 }

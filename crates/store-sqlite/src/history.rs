@@ -1,17 +1,18 @@
 //! The history: found by run and token, and by a job's nominal instants.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::error::Res;
 use crate::table::{Shape, Table};
 use model::id::ShardId;
 use model::read::Outcome;
 use model::row::{Expect, HistoryRow, Row};
-use model::{Cause, FlowKey, JobId, Namespace, RunId, Time, Token};
+use model::{Cause, JobId, RunId, Time, Token};
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use store::codec::codes::Code;
 use store::codec::ids::{job_bytes, last_of, run_bytes};
+use store::codec::rows;
 use store::outcome::{Past, Seen, stands_for_an_instant};
 
 const KEY: [&str; 3] = ["shard", "run", "token"];
@@ -170,51 +171,12 @@ pub(crate) fn verdicts(
 
 /// A row, and its place in the order of ends.
 pub(crate) fn read_with_hid(row: &rusqlite::Row<'_>) -> Res<(HistoryRow, i64)> {
-    let hid = Cols::from(row, "history", KEY.len() + VALUES.len()).int()?;
+    let hid = cols(row, "history", KEY.len() + VALUES.len()).int()?;
     Ok((read(row)?, hid))
 }
 
 pub(crate) fn read(row: &rusqlite::Row<'_>) -> Res<HistoryRow> {
-    let mut cols = Cols::from(row, "history", 1);
-    let mut row = HistoryRow {
-        run: cols.run()?,
-        token: Token(cols.bits()?),
-        attempt: cols.num()?,
-        namespace: Namespace(cols.num()?),
-        nominal: cols.time()?,
-        due: cols.time()?,
-        started: cols.opt_time()?,
-        finished: cols.time()?,
-        version: cols.num()?,
-        status: cols.code()?,
-        worker: cols.opt_text()?,
-        code: match cols.opt_int()? {
-            Some(code) => Some(u16::try_from(code).map_err(|_| cols.odd())?),
-            None => None,
-        },
-        error: cols.opt_text()?,
-        output: cols.opt_blob()?.map(Into::into),
-        after: cols.code()?,
-        next: cols.opt_time()?,
-        until: cols.opt_time()?,
-        count: cols.bits()?,
-        flow: None,
-    };
-    let namespace = match cols.opt_int()? {
-        Some(other) => Namespace(u32::try_from(other).map_err(|_| cols.odd())?),
-        None => row.namespace,
-    };
-    if let Some(queue) = cols.opt_text()? {
-        row.flow = Some(FlowKey {
-            namespace,
-            queue,
-            kind: cols.text()?,
-            priority: cols.num()?,
-            lane: cols.code()?,
-            group: cols.group()?,
-        });
-    }
-    Ok(row)
+    rows::history(&mut cols(row, "history", 1))
 }
 
 pub(crate) const RANGES: &str = "SELECT shard, run, token, nominal, until, finished, status
@@ -282,7 +244,7 @@ fn live(
     let params = params![shard.0, job_bytes(job), last_of(job), after.micros(), until.micros()];
     let mut rows = statement.query(params)?;
     while let Some(row) = rows.next()? {
-        let mut cols = Cols::from(row, "runs", 1);
+        let mut cols = cols(row, "runs", 1);
         if stands_for_an_instant(cols.run()?) {
             cols.skip(1);
             let nominal = cols.time()?;
@@ -293,7 +255,7 @@ fn live(
 }
 
 fn past(row: &rusqlite::Row<'_>) -> Res<Past> {
-    let mut cols = Cols::from(row, "history", 1);
+    let mut cols = cols(row, "history", 1);
     Ok(Past {
         run: cols.run()?,
         token: Token(cols.bits()?),

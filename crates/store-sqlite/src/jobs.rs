@@ -1,18 +1,18 @@
 //! Recurring jobs, their specs, and the backlogs of their past instants.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::error::Res;
-use crate::runs;
 use crate::table::{Shape, Table};
 use model::id::ShardId;
 use model::read::Bucket;
-use model::row::{BacklogId, BacklogRow, Expect, JobRow, Pause, Row};
+use model::row::{BacklogId, BacklogRow, Expect, JobRow, Row};
 use model::{JobId, Spec, Time};
 use rusqlite::{Connection, params};
 use std::sync::{Arc, LazyLock};
 use store::codec::codes::Code;
 use store::codec::encode;
 use store::codec::ids::{backlog_bytes, job_bytes, run_bytes};
+use store::codec::rows;
 
 const JOB_KEY: [&str; 2] = ["shard", "id"];
 const JOB_VALUES: [&str; 21] = [
@@ -111,7 +111,7 @@ pub(crate) fn put_job(
         row.mark.micros(),
         row.next.map(Time::micros),
         row.fired as i64,
-        live_text(&row.live),
+        rows::live_text(&row.live),
         row.active.map(run_bytes),
         row.waiting.map(run_bytes),
         pause.map(|pause| pause.since.micros()),
@@ -130,54 +130,10 @@ pub(crate) fn get_job(conn: &Connection, shard: ShardId, id: JobId) -> Res<Optio
 }
 
 pub(crate) fn read_job(row: &rusqlite::Row<'_>) -> Res<JobRow> {
-    let mut cols = Cols::from(row, "jobs", 1);
-    let id = cols.job()?;
-    let rev = cols.num()?;
+    let mut cols = cols(row, "jobs", 1);
+    let (id, rev) = (cols.job()?, cols.num()?);
     cols.skip(1);
-    Ok(JobRow {
-        id,
-        rev,
-        due: cols.opt_time()?,
-        namespace: model::Namespace(cols.num()?),
-        state: cols.code()?,
-        version: cols.num()?,
-        created: cols.time()?,
-        versioned: cols.time()?,
-        mark: cols.time()?,
-        next: cols.opt_time()?,
-        fired: cols.bits()?,
-        live: live(&mut cols)?,
-        active: cols.opt_run()?,
-        waiting: cols.opt_run()?,
-        pause: pause(&mut cols)?,
-        reruns: cols.num()?,
-        backfills: cols.num()?,
-        sweep: cols.flag()?,
-        delete: cols.flag()?,
-    })
-}
-
-fn pause(cols: &mut Cols<'_>) -> Res<Option<Pause>> {
-    let (since, until, reason) = (cols.opt_time()?, cols.opt_time()?, cols.opt_text()?);
-    match (since, reason) {
-        (Some(since), Some(reason)) => Ok(Some(Pause { since, until, reason })),
-        (None, None) => Ok(None),
-        _ => Err(cols.odd()),
-    }
-}
-
-fn live_text(live: &[(u32, u32)]) -> String {
-    let parts: Vec<String> =
-        live.iter().map(|(version, runs)| format!("{version}:{runs}")).collect();
-    parts.join(" ")
-}
-
-fn live(cols: &mut Cols<'_>) -> Res<Vec<(u32, u32)>> {
-    let parts = cols.str()?.split_ascii_whitespace().map(|part| {
-        let (version, runs) = part.split_once(':')?;
-        Some((version.parse().ok()?, runs.parse().ok()?))
-    });
-    parts.collect::<Option<Vec<_>>>().ok_or_else(|| cols.odd())
+    rows::job(&mut cols, id, rev)
 }
 
 pub(crate) fn put_spec(
@@ -202,7 +158,7 @@ pub(crate) fn get_spec(
     version: u32,
 ) -> Res<Option<Arc<Spec>>> {
     SPECS.get(conn, params![shard.0, job_bytes(job), version], |row| {
-        runs::spec(&mut Cols::from(row, "specs", 5))
+        rows::spec(&mut cols(row, "specs", 5))
     })
 }
 
@@ -239,21 +195,8 @@ pub(crate) fn get_backlog(conn: &Connection, shard: ShardId, id: BacklogId) -> R
 }
 
 pub(crate) fn read_backlog(row: &rusqlite::Row<'_>) -> Res<BacklogRow> {
-    let mut cols = Cols::from(row, "backlogs", 1);
-    let id = cols.backlog()?;
-    let rev = cols.num()?;
+    let mut cols = cols(row, "backlogs", 1);
+    let (id, rev) = (cols.backlog()?, cols.num()?);
     cols.skip(1);
-    Ok(BacklogRow {
-        id,
-        rev,
-        due: cols.time()?,
-        cursor: cols.time()?,
-        until: cols.time()?,
-        per_second: cols.num()?,
-        only: cols.code()?,
-        version: cols.num()?,
-        versioned: cols.time()?,
-        done: cols.bits()?,
-        total: cols.bits()?,
-    })
+    rows::backlog(&mut cols, id, rev)
 }

@@ -8,7 +8,7 @@
 //! Which table is today's is stored and not computed from the day's parity: a clock that steps
 //! back must not make yesterday's keys today's.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::error::Res;
 use crate::table::{Shape, Table};
 use model::Time;
@@ -55,7 +55,7 @@ fn stored(conn: &Connection) -> Res<(i64, usize)> {
     let Some(row) = rows.next()? else {
         return Err(crate::error::Fault::Odd("table meta has no row".into()));
     };
-    let mut cols = Cols::from(row, "meta", 3);
+    let mut cols = cols(row, "meta", 3);
     let day = cols.int()?;
     let table: usize = cols.num()?;
     if table > 1 { Err(cols.odd()) } else { Ok((day, table)) }
@@ -152,7 +152,7 @@ pub(crate) fn get(
 }
 
 fn read(row: &rusqlite::Row<'_>) -> Res<IdempotencyRow> {
-    let mut cols = Cols::from(row, "keys", 5);
+    let mut cols = cols(row, "keys", 5);
     let (at, body, made) = (cols.time()?, cols.bits()?, cols.int()?);
     let answer = match made {
         0 => Made::Job(cols.job()?),

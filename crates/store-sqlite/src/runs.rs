@@ -1,18 +1,19 @@
 //! Runs and flows. The table is clustered by bucket; `runs_id` finds a run, `runs_ready` holds the
 //! flows in their order.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::error::Res;
 use crate::table::{Shape, Table};
 use model::id::ShardId;
 use model::read::Bucket;
 use model::row::{Expect, Row, RunRow};
-use model::{FlowKey, JobId, Policy, RunId, Spec, Time};
+use model::{FlowKey, JobId, RunId, Spec, Time};
 use rusqlite::{Connection, params};
 use std::sync::{Arc, LazyLock};
 use store::codec::codes::Code;
 use store::codec::encode;
 use store::codec::ids::{self, run_bytes};
+use store::codec::rows;
 
 /// The bucket of rows that wait for no instant: after all buckets, and never read by the wheel.
 pub(crate) const OFF_WHEEL: i64 = i64::MAX;
@@ -114,46 +115,10 @@ pub(crate) fn put(
 
 /// Reads `columns` beginning at column `at`.
 pub(crate) fn read(row: &rusqlite::Row<'_>, at: usize) -> Res<RunRow> {
-    let mut cols = Cols::from(row, "runs", at);
+    let mut cols = cols(row, "runs", at + 1);
+    let (id, rev) = (cols.run()?, cols.num()?);
     cols.skip(1);
-    let id = cols.run()?;
-    let rev = cols.num()?;
-    cols.skip(1);
-    Ok(RunRow {
-        id,
-        rev,
-        state: cols.code()?,
-        due: cols.time()?,
-        nominal: cols.time()?,
-        flow: flow(&mut cols)?,
-        version: cols.num()?,
-        attempts: cols.num()?,
-        retries: cols.num()?,
-        lost: cols.num()?,
-        replays: cols.num()?,
-        policy: Policy {
-            max_retries: cols.num()?,
-            initial: cols.span()?,
-            factor: cols.num()?,
-            cap: cols.span()?,
-            max_lost: cols.num()?,
-            timeout: cols.span()?,
-        },
-        checkpoint: cols.num()?,
-        fresh: cols.flag()?,
-        body: None,
-    })
-}
-
-fn flow(cols: &mut Cols<'_>) -> Res<FlowKey> {
-    Ok(FlowKey {
-        namespace: model::Namespace(cols.num()?),
-        queue: cols.text()?,
-        kind: cols.text()?,
-        priority: cols.num()?,
-        lane: cols.code()?,
-        group: cols.group()?,
-    })
+    rows::run(&mut cols, id, rev)
 }
 
 pub(crate) fn get(conn: &Connection, shard: ShardId, id: RunId) -> Res<Option<Row>> {
@@ -166,14 +131,7 @@ pub(crate) fn body(conn: &Connection, shard: ShardId, id: RunId) -> Res<Option<A
         WHERE shard = ?1 AND id = ?2 AND body IS NOT NULL";
     let mut statement = conn.prepare_cached(SQL)?;
     let mut rows = statement.query(params![shard.0, run_bytes(id)])?;
-    rows.next()?.map(|row| spec(&mut Cols::from(row, "runs", 3))).transpose()
-}
-
-/// A spec from the two columns body and payload.
-pub(crate) fn spec(cols: &mut Cols<'_>) -> Res<Arc<Spec>> {
-    let body = cols.blob()?;
-    let payload = cols.bytes()?;
-    encode::decode(body, payload).map(Arc::new).ok_or_else(|| cols.odd_before(1))
+    rows.next()?.map(|row| rows::spec(&mut cols(row, "runs", 3))).transpose()
 }
 
 pub(crate) static OF_FLOW: LazyLock<String> = LazyLock::new(|| {
@@ -244,7 +202,7 @@ pub(crate) fn flows(
             None => statement.query(params![shard.0, -1, "", "", 0, 0, ""])?,
         };
         let Some(row) = rows.next()? else { break };
-        found.push(flow(&mut Cols::from(row, "runs", 3))?);
+        found.push(rows::flow(&mut cols(row, "runs", 3))?);
     }
     Ok(found)
 }

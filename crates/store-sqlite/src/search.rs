@@ -1,7 +1,7 @@
 //! Lists for people, on a connection of their own so that no question of theirs holds up the core.
 //! Here are the statements; orders and cursors are `store`'s.
 
-use crate::cols::Cols;
+use crate::cols::cols;
 use crate::error::{Fault, Res};
 use crate::runs::bound;
 use crate::{claims, history, jobs, runs};
@@ -10,6 +10,7 @@ use model::{JobId, Namespace, RunId, Spec, Time};
 use rusqlite::{Connection, params};
 use std::sync::{Arc, LazyLock};
 use store::codec::ids::{job_bytes, run_bytes};
+use store::codec::rows;
 use store::search::scan::{CHUNK, Rows};
 use store::search::{JobFound, RunFound, SCAN_MAX};
 
@@ -84,7 +85,7 @@ impl Rows for People<'_> {
     fn recurring(&self, before: &[u8]) -> Res<Vec<JobFound>> {
         runs::list(self.0, &RECURRING, params![before, bound(CHUNK)], |row| {
             let (job, at) = jobs::read_with_end(row)?;
-            let spec = runs::spec(&mut Cols::from(row, "specs", at))?;
+            let spec = rows::spec(&mut cols(row, "specs", at))?;
             Ok(JobFound::Recurring { row: job, spec })
         })
     }

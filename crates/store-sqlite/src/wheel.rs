@@ -57,7 +57,7 @@ struct Head {
 fn next(rows: &mut Rows<'_>, kind: usize, window: &std::ops::Range<Time>) -> Res<Option<Head>> {
     let Some(row) = rows.next()? else { return Ok(None) };
     let table = ["runs", "jobs", "backlogs"][kind];
-    let mut cols = crate::cols::Cols::new(row, table);
+    let mut cols = crate::cols::cols(row, table, 0);
     let bucket = cols.int()?;
     let key = match kind {
         0 => WheelKey::Run(cols.run()?),

@@ -2,8 +2,10 @@
 //! fields. All databases use these, so that they agree; none of it knows SQL.
 
 pub mod codes;
+pub mod columns;
 pub mod encode;
 pub mod ids;
+pub mod rows;
 
 pub use codes::Code;
 
