@@ -31,6 +31,8 @@ pub struct Ownership {
     renewals: u32,
     /// When one last was not (local time): others are left alone for as long as a renewal takes.
     slow_at: Option<Time>,
+    /// When the store was found to be another one (local time).
+    lost_at: Option<Time>,
     next_renew: Time,
     asked: BTreeMap<ShardId, Time>,
     leaving: bool,
@@ -55,6 +57,7 @@ impl Ownership {
             view: None,
             renewals: 0,
             slow_at: None,
+            lost_at: None,
             next_renew: Time::MIN,
             asked: BTreeMap::new(),
             leaving: false,
@@ -86,7 +89,14 @@ impl Ownership {
     pub fn judges(&self, local: Time) -> bool {
         let waits = |at: Time| local >= at && local.since(at) < NODE_RENEW;
         let calm = !self.slow_at.is_some_and(waits);
-        self.renewals >= RENEWALS_BEFORE_JUDGING && calm && !self.leaving
+        self.renewals >= RENEWALS_BEFORE_JUDGING && calm && !self.leaving && !self.waits(local)
+    }
+
+    /// A store that comes back with less may have lost a taking, and the renewal of the one who
+    /// took: who owns what by its rows may be long past, and the true owner may rely on its lease
+    /// until it would have ended.
+    fn waits(&self, local: Time) -> bool {
+        self.lost_at.is_some_and(|at| local >= at && local.since(at) < NODE_TTL)
     }
 
     /// This node takes and asks for nothing more; it gives away what it is asked for.
@@ -157,6 +167,7 @@ impl Ownership {
             && before.incarnation != view.incarnation
         {
             found.lost_tail = true;
+            self.lost_at = Some(local);
         }
         let (alive, placed) = (alive(&view), placed(&view));
         let judge = self.judges(local);
@@ -175,7 +186,7 @@ impl Ownership {
                 None => true,
                 Some(owner) => !alive.contains(&owner),
             };
-            if mine || (judge && wanted && free) {
+            if (mine && !self.waits(local)) || (judge && wanted && free) {
                 if found.take.len() < MOVES_AT_ONCE {
                     found.take.push(Take {
                         shard: row.shard,

@@ -202,6 +202,43 @@ fn a_lease_that_holds_again_does_not_vouch_for_a_shard_that_was_taken_meanwhile(
     }
 }
 
+/// By the rows of a store that lost its tail the shard is ours; who took it in the lost time may rely
+/// on its lease for a while.
+#[test]
+fn what_was_ours_before_the_lost_tail_is_left_alone_for_the_time_of_a_lease() {
+    let (me, other) = (NodeId { node: 1, boot: 1 }, NodeId { node: 2, boot: 1 });
+    let store = MemoryStore::new(1);
+    store.set_now(Time::from_secs(1_000));
+    let renew =
+        |node| store.renew(model::cluster::Renew { node, ttl: Span::from_secs(3) }).unwrap();
+    renew(other);
+    let take = model::cluster::Take { shard: ShardId(0), node: other, epoch: Epoch(0), by: 1 };
+    assert!(store.take(&[take]).unwrap()[0].is_some());
+    let mut ownership = Ownership::new(me);
+    let mut local = Time::from_secs(1);
+    let quick = Span::from_millis(1);
+    for _ in 0..4 {
+        let found = ownership.handle_renewed(local, quick, renew(me), &Default::default());
+        assert_eq!(found.take, []);
+        local = local.plus(SEC);
+    }
+    let older = || {
+        let mut view = renew(me);
+        view.incarnation += 1;
+        view.shards[0].owner = Some(me);
+        view
+    };
+    let lost = local;
+    let found = ownership.handle_renewed(local, quick, older(), &Default::default());
+    assert!(found.lost_tail);
+    assert_eq!(found.take, []);
+    local = lost.plus(Span::from_millis(2_999));
+    assert_eq!(ownership.handle_renewed(local, quick, older(), &Default::default()).take, []);
+    local = lost.plus(Span::from_secs(3));
+    let found = ownership.handle_renewed(local, quick, older(), &Default::default());
+    assert_eq!(found.take.len(), 1);
+}
+
 #[test]
 fn a_node_that_was_slow_itself_leaves_the_others_the_time_of_a_renewal() {
     let (me, other) = (NodeId { node: 1, boot: 1 }, NodeId { node: 2, boot: 1 });
