@@ -1,6 +1,6 @@
 //! RabbitMQ: logs in, and publishes with confirmation. A message is persistent and mandatory: one that
 //! no queue takes comes back, and the attempt fails. Speaks AMQP 0-9-1, of which this needs a dozen
-//! methods on one channel; why not a library: docs/adr/0016-brokers.md.
+//! methods on one channel; why not a library: docs/adr/0014-brokers.md.
 
 use super::Said;
 use super::amqp_frame::{self as wire, BODY, FRAME_OVERHEAD, HEADER, In, METHOD, Out};

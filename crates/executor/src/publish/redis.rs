@@ -1,5 +1,5 @@
 //! Redis: logs in, and adds entries to streams. Speaks RESP2, of which this needs four replies; why
-//! not a library: docs/adr/0016-brokers.md.
+//! not a library: docs/adr/0014-brokers.md.
 
 use super::Said;
 use crate::limits::{BROKER_TEXT_MAX, ERROR_CHARS};
