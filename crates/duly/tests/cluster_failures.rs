@@ -167,10 +167,12 @@ fn a_rolling_restart_repeats_nothing_and_leaves_no_call_unknown() {
     }
     for (n, run) in made.iter().enumerate() {
         let shown = cluster.node(n).server.run_is(run, "succeeded");
-        // A claim that was answered while its executor hung up is handed back, and was never sent.
+        // Never sent: a claim that was answered while its executor hung up is handed back, and one
+        // for which the receiver's host has no room left waits a little.
         let mut attempts = shown["attempts"].as_array().expect("attempts").clone();
         attempts.pop();
-        assert!(attempts.iter().all(|one| one["status"] == "released"), "{shown}");
+        let unsent = |one: &Value| one["status"] == "released" || one["status"] == "snoozed";
+        assert!(attempts.iter().all(unsent), "{shown}");
     }
     hooks.assert_quiet();
     assert_eq!(sent.len(), made.len(), "each was delivered once");
