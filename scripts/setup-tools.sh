@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests need and the workspace does not build itself: the independent cron and
-# calendar implementations that ours is compared with, and the library that checks our signatures. Says nothing when everything is there.
+# Installs what the tests need and the workspace does not build itself: real databases and brokers,
+# the independent cron and calendar implementations that ours is compared with, and the library that
+# checks our signatures. Says nothing when everything is there.
 #
 # Everything lands in target/tools, except system packages. Versions are pinned: a new release of
 # a peer must show up as a change in this file and not as a test that fails overnight.
