@@ -24,9 +24,10 @@ need() { fail "$1 is missing; install it with: apt-get install -y $2"; }
 [ $# -ge 2 ] || fail "usage: scripts/postgres.sh start|pooler|replica|promote|tls|stop|halt|crash DIR [PORT] [FROM]"
 verb=$1 dir=$2 port=${3:-}
 
-bin=""
+# Another version than the system's: scripts/postgres-newer.sh says where it lies.
+bin=${DULY_POSTGRES_BIN:-}
 for place in /usr/lib/postgresql/*/bin; do
-    [ -x "$place/initdb" ] && bin=$place
+    [ -z "${DULY_POSTGRES_BIN:-}" ] && [ -x "$place/initdb" ] && bin=$place
 done
 [ -n "$bin" ] || bin=$(dirname "$(command -v initdb || echo /missing/initdb)")
 [ -x "$bin/initdb" ] || need PostgreSQL postgresql-15
@@ -100,6 +101,7 @@ replica)
     mkdir -p "$dir"
     [ "$(id -u)" = 0 ] && chown postgres:postgres "$dir"
     server=$(sed -n 4p "$from/data/postmaster.pid")
+    [ -x "$bin/pg_basebackup" ] || fail "$bin has no pg_basebackup, so there is no replica of that version"
     as_owner "$bin/pg_basebackup" --host 127.0.0.1 --port "$server" --username postgres --pgdata "$dir/data" \
         --write-recovery-conf --checkpoint fast >"$dir/basebackup.log" 2>&1 || fail "no copy: see $dir/basebackup.log"
     sed -i "s|^unix_socket_directories = .*|unix_socket_directories = '$dir'|" "$dir/data/postgresql.conf"
