@@ -49,12 +49,15 @@ pub struct Payload {
 pub struct Driver {
     pub ask: Ask,
     client: reqwest::Client,
+    connections: tokio::sync::Semaphore,
     records: Mutex<Vec<(u64, i64)>>,
 }
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
 const DAY_US: i64 = 86_400_000_000;
 const SPREAD_US: i64 = 10_000_000;
+/// To the receiver, of a worker that may have any number of jobs under way.
+const CONNECTIONS: usize = 64;
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Wall time in microseconds.
@@ -84,8 +87,9 @@ pub fn driver() -> Result<&'static Driver, Trouble> {
     let text = std::env::args().nth(1).ok_or("the driver needs its question as an argument")?;
     let ask: Ask = serde_json::from_str(&text)?;
     let records = Mutex::new(Vec::with_capacity(usize::try_from(ask.jobs)?));
-    let client = reqwest::Client::builder().pool_max_idle_per_host(64).build()?;
-    Ok(DRIVER.get_or_init(|| Driver { ask, client, records }))
+    let client = reqwest::Client::builder().pool_max_idle_per_host(CONNECTIONS).build()?;
+    let connections = tokio::sync::Semaphore::new(CONNECTIONS);
+    Ok(DRIVER.get_or_init(|| Driver { ask, client, connections, records }))
 }
 
 impl Driver {
@@ -95,7 +99,9 @@ impl Driver {
         let jobs = i64::try_from(self.ask.jobs).unwrap_or(i64::MAX).max(1);
         match self.ask.work {
             Work::Submit => Some(Due { first: now() + DAY_US, step: 0 }),
-            Work::Spread => Some(Due { first, step: (SPREAD_US / jobs).max(1_000) / 1_000 * 1_000 }),
+            Work::Spread => {
+                Some(Due { first, step: (SPREAD_US / jobs).max(1_000) / 1_000 * 1_000 })
+            }
             Work::Burst => Some(Due { first, step: 0 }),
             Work::Noop | Work::Drain | Work::Webhook => None,
         }
@@ -111,6 +117,7 @@ impl Driver {
         self.records().push((payload.number, at));
         if let Some(receiver) = &self.ask.receiver {
             let body = serde_json::to_vec(payload)?;
+            let _one = self.connections.acquire().await?;
             let request = self.client.post(receiver).header("content-type", "application/json");
             request.body(body).send().await?.error_for_status()?.bytes().await?;
         }

@@ -24,9 +24,12 @@ async fn main() -> Result<(), Trouble> {
     };
     let start = || {
         let config = Config::default().queue(QUEUE).batch_size(500).lock_tasks(false);
+        // Two intervals, because one can fall asleep until the next heartbeat: when a fetch takes longer than
+        // the interval, the new delay is made and never polled.
+        let poll = Duration::from_millis(driver.ask.poll_ms);
         let backend = PostgresStorage::<Payload>::new(&pool)
             .with_config(config)
-            .poll_with_interval(Duration::from_millis(driver.ask.poll_ms));
+            .poll_with_strategy(Strategy::new().interval(poll).interval(poll * 5));
         tokio::spawn(async move {
             let worker = WorkerBuilder::new("bench").backend(backend).build(handle);
             if let Err(trouble) = worker.run().await {
