@@ -33,7 +33,8 @@ cp "$here"/node/*.mjs "$here"/node/package.json "$here"/node/package-lock.json "
 stamp="$there/node/.installed-$(sum "$here/node/package-lock.json")"
 if [ ! -e "$stamp" ]; then
     say "installing graphile-worker, pg-boss, BullMQ and a Node they all run on into $there/node"
-    (cd "$there/node" && npm ci --no-fund --no-audit --loglevel=error >/dev/null)
+    # As locked. Not `npm ci`, which also wants packages of other platforms to be there.
+    (cd "$there/node" && npm install --no-save --no-fund --no-audit --loglevel=error >/dev/null)
     rm -f "$there"/node/.installed-*
     touch "$stamp"
 fi

@@ -4,13 +4,8 @@ import { writeFileSync } from "node:fs";
 import { Pool } from "undici";
 
 export const ask = JSON.parse(process.argv.at(-1));
-// Wall time in microseconds: the fine clock, set by the wall clock once, at the turn of a millisecond.
-const offset = (() => {
-  const before = Date.now();
-  while (Date.now() === before);
-  return Date.now() * 1000 - performance.now() * 1000;
-})();
-export const wall = () => Math.round(performance.now() * 1000 + offset);
+/** Wall time in microseconds. */
+export const wall = () => Math.round((performance.timeOrigin + performance.now()) * 1000);
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 const DAY_US = 86_400_000_000;

@@ -16,7 +16,7 @@ import sys
 import time
 
 from contest import PEERS, WORKS, Peer
-from machine import ROOT, RUN, Failed, Postgres, script
+from machine import ROOT, RUN, Failed, Postgres, clear, script
 from measure import DULY, measure
 from report import markdown
 
@@ -117,8 +117,7 @@ def stop(*_) -> None:
 def main() -> None:
     args = arguments()
     signal.signal(signal.SIGTERM, stop)
-    shutil.rmtree(RUN, ignore_errors=True)
-    RUN.mkdir(parents=True)
+    clear()
     about = {
         "date": datetime.date.today().isoformat(),
         "machine": machine(),

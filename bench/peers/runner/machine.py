@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 RUN = ROOT / "target/peers/run"
 START_SECONDS = 30
+SCRIPT_SECONDS = 120
 # For both PostgreSQL stores, duly's and the peers': scripts/postgres.sh has the sizes of a test.
 POSTGRES_CONF = "shared_buffers = 1GB\nmax_wal_size = 8GB\n"
 
@@ -28,7 +29,10 @@ def free_port() -> int:
 
 
 def script(*words: str) -> str:
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    try:
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=SCRIPT_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{' '.join(words[:2])}: not done after {SCRIPT_SECONDS} s") from None
     if done.returncode:
         raise Failed(f"{' '.join(words[:2])}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout.strip()
@@ -69,6 +73,16 @@ def finish(command: list[str], log: Path, seconds: float) -> str:
         last = log.read_text(errors="replace").strip().splitlines()[-1:]
         raise Failed(f"ended with {process.returncode}: {' '.join(last)[:300]}")
     return output
+
+
+def clear() -> None:
+    """An empty folder for the run; what a run that was killed left behind is stopped first."""
+    if (RUN / "postgres/data").exists():
+        script("scripts/postgres.sh", "stop", str(RUN / "postgres"))
+    if (RUN / "store/pid").exists():
+        script("scripts/redis.sh", "stop", str(RUN / "store"))
+    shutil.rmtree(RUN, ignore_errors=True)
+    RUN.mkdir(parents=True)
 
 
 class Postgres:

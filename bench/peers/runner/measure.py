@@ -33,7 +33,7 @@ def of_duly(peer: Peer, work: str, jobs: int, store: Store, log: Path) -> dict:
         command = [DULY, "bench", work, "--jobs", str(jobs), "--batch", str(peer.batch), "--json"]
         command += ["--payload-bytes", str(PAYLOAD_BYTES), "--url", server.url]
         command += ["--time-limit", str(DRIVER_SECONDS - 10)]
-        said = json.loads(finish(command, log, DRIVER_SECONDS))[0]
+        said = answer(finish(command, log, DRIVER_SECONDS))[0]
     row = {"tally": said["tally"]}
     if work in LATENESS:
         row["millis"] = said["millis"]
@@ -56,16 +56,23 @@ def of_peer(peer: Peer, work: str, jobs: int, store: Store, log: Path) -> dict:
         "time_limit_s": LAST_JOB_SECONDS,
     }
     if work != "webhook":
-        said = json.loads(finish([*peer.driver, json.dumps(ask)], log, DRIVER_SECONDS))
+        said = answer(finish([*peer.driver, json.dumps(ask)], log, DRIVER_SECONDS))
         if work == "submit":
             return submission(jobs, said)
         return row_of(work, jobs, said, read_records((store.folder / "records").read_bytes()))
     with Receiver(jobs, DRIVER_SECONDS, log) as receiver:
         ask["receiver"] = receiver.url
-        said = json.loads(finish([*peer.driver, json.dumps(ask)], log, DRIVER_SECONDS))
-        seen = json.loads(receiver.seen(10))
+        said = answer(finish([*peer.driver, json.dumps(ask)], log, DRIVER_SECONDS))
+        seen = answer(receiver.seen(10))
     # Over when the last one has arrived, as for duly.
     return {"seconds": (seen["ended_us"] - said["begun_us"]) / 1e6, "tally": seen["tally"]}
+
+
+def answer(text: str):
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise Failed(f"no JSON was answered: {text[:200]!r}") from None
 
 
 def submission(jobs: int, said: dict) -> dict:
