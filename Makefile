@@ -1,5 +1,6 @@
 # The command a person types is the command CI runs.
-.PHONY: run test check differential tools sim sim-long chaos chaos-long chaos-cluster postgres-newer bench-core bench-start
+.PHONY: run test check differential tools sim sim-long chaos chaos-long chaos-cluster postgres-newer bench-core
+.PHONY: bench-start bench-peers
 
 # Builds the server and serves on http://127.0.0.1:7070, data in ./duly-data.
 run:
@@ -9,6 +10,7 @@ run:
 # Everything. Each step that a file of its own describes runs when that file exists.
 test: tools check
 	cargo test --workspace
+	python3 -m unittest discover -s bench/peers/runner
 	cargo run --release -p sim -- --ci
 	$(MAKE) --no-print-directory chaos
 	scripts/differential.sh
@@ -63,6 +65,12 @@ bench-start:
 # What one life of a run costs the core, with few and with many registered jobs.
 bench-core:
 	cargo run --release -p bench-micro --bin core
+
+# duly beside its peers, on both stores, in one run of at most 40 minutes on a quiet machine. PEERS_SCALE=0.05
+# tries the harness; see bench/peers/README.md.
+bench-peers:
+	@bench/peers/setup.sh
+	@python3 bench/peers/runner
 
 # Installs what the tests need; quiet when it is there.
 tools:

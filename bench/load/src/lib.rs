@@ -13,8 +13,9 @@ mod work;
 mod worker;
 
 pub use connection::Server;
+pub use receiver::Receiver;
 pub use report::{HEADER, Millis, Row, markdown};
-pub use seen::Tally;
+pub use seen::{Due, Seen, Tally};
 pub use work::Work;
 
 use std::time::Duration;

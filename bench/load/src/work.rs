@@ -18,6 +18,8 @@ pub enum Work {
     Single,
     /// Submitted, claimed and settled by workers at the same time.
     Noop,
+    /// Submitted first, and then claimed and settled: how fast a full queue empties.
+    Drain,
     /// Submitted, posted to a receiver, recorded.
     Webhook,
     /// All due at one instant, workers waiting.
@@ -28,10 +30,11 @@ pub enum Work {
     Spread,
 }
 
-pub const ALL: [(&str, Work); 7] = [
+pub const ALL: [(&str, Work); 8] = [
     ("submit", Work::Submit),
     ("single", Work::Single),
     ("noop", Work::Noop),
+    ("drain", Work::Drain),
     ("webhook", Work::Webhook),
     ("burst", Work::Burst),
     ("burst-webhook", Work::BurstWebhook),
@@ -74,7 +77,7 @@ impl Work {
         match self {
             Work::Submit => self.submissions(options, progress),
             Work::Single => self.singles(options, progress),
-            Work::Noop => self.with_workers(options, None, progress),
+            Work::Noop | Work::Drain => self.with_workers(options, None, progress),
             Work::Burst => {
                 let due = Due { first: millis(now() + lead(options.jobs)), step: 0 };
                 self.with_workers(options, Some(due), progress)
@@ -147,16 +150,25 @@ impl Work {
         let seen = Seen::new(options.jobs, due)?;
         let (next, sent, settled) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let over = AtomicBool::new(false);
-        let begun = Instant::now();
         let all = Threads::default();
+        let produce = || {
+            let (jobs, batch) = (options.jobs, options.batch);
+            all.note(bulk(&options.server, &shape, jobs, batch, &next, &sent));
+        };
+        if self == Work::Drain {
+            std::thread::scope(|scope| {
+                for _ in 0..options.connections {
+                    scope.spawn(produce);
+                }
+                all.wait(options, &sent, &mut |_, _| ())
+            })?;
+        }
+        let begun = Instant::now();
         std::thread::scope(|scope| {
             for number in 0..options.connections {
-                let (shape, next, sent, all) = (&shape, &next, &sent, &all);
-                let (seen, settled, over) = (&seen, &settled, &over);
-                scope.spawn(move || {
-                    let (jobs, batch) = (options.jobs, options.batch);
-                    all.note(bulk(&options.server, shape, jobs, batch, next, sent));
-                });
+                let (all, seen, settled, over) = (&all, &seen, &settled, &over);
+                // Nothing is left to submit when the queue is full already.
+                scope.spawn(produce);
                 scope.spawn(move || {
                     let (name, queue) = (format!("bench-{number}"), &options.queue);
                     all.note(worker::work(&options.server, queue, &name, seen, settled, over));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What to do: submit, single, noop, webhook, burst, burst-webhook, spread, or all
+    /// What to do: submit, single, noop, drain, webhook, burst, burst-webhook, spread, or all
     #[arg(default_values_t = ["all".to_string()])]
     works: Vec<String>,
     /// How many jobs each

@@ -23,7 +23,7 @@ fn every_work_sees_each_of_its_jobs_once() {
     assert!(done.status.success(), "{out}{err}");
     let rows: Vec<Value> = serde_json::from_str(&out).expect("JSON");
     let works: Vec<&str> = rows.iter().filter_map(|row| row["work"].as_str()).collect();
-    let all = ["submit", "single", "noop", "webhook", "burst", "burst-webhook", "spread"];
+    let all = ["submit", "single", "noop", "drain", "webhook", "burst", "burst-webhook", "spread"];
     assert_eq!(works, all);
     for row in &rows {
         assert_eq!(row["jobs"], 300, "{row}");

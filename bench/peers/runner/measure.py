@@ -1,0 +1,95 @@
+"""One measurement: a peer, a work, an empty store."""
+
+import json
+import re
+from pathlib import Path
+
+from contest import LATENESS, PAYLOAD_BYTES, Peer
+from machine import RUN, Failed, Postgres, Receiver, Server, Store, finish
+from stats import lateness, read_records, tally, trouble
+
+DULY = "target/release/duly"
+# How long a driver waits for its last job after the last submission, and how long it may take in all.
+LAST_JOB_SECONDS = 40
+DRIVER_SECONDS = 75
+
+
+def measure(peer: Peer, work: str, jobs: int, postgres: Postgres) -> dict:
+    name = re.sub(r"\W+", "-", peer.name)
+    log = RUN / f"{name}-{work}.err"
+    with Store(peer.store, postgres) as store:
+        of = of_duly if peer.driver is None else of_peer
+        row = of(peer, work, jobs, store, log)
+    row.update(peer=peer.name, work=work, jobs=jobs)
+    if "seconds" in row:
+        row["per_second"] = jobs / row["seconds"]
+    if why := trouble(row):
+        raise Failed(why)
+    return row
+
+
+def of_duly(peer: Peer, work: str, jobs: int, store: Store, log: Path) -> dict:
+    with Server(DULY, store, log) as server:
+        command = [DULY, "bench", work, "--jobs", str(jobs), "--batch", str(peer.batch), "--json"]
+        command += ["--payload-bytes", str(PAYLOAD_BYTES), "--url", server.url]
+        command += ["--time-limit", str(DRIVER_SECONDS - 10)]
+        said = answer(finish(command, log, DRIVER_SECONDS))[0]
+    row = {"tally": said["tally"]}
+    if work in LATENESS:
+        row["millis"] = said["millis"]
+    else:
+        row["seconds"] = said["seconds"]
+    return row
+
+
+def of_peer(peer: Peer, work: str, jobs: int, store: Store, log: Path) -> dict:
+    ask = {
+        "work": work,
+        "jobs": jobs,
+        "batch": peer.batch,
+        "store": store.url,
+        "receiver": None,
+        "lead_us": peer.lead_us(jobs),
+        "poll_ms": peer.poll_due_ms if work in LATENESS else peer.poll_ms,
+        "payload_bytes": PAYLOAD_BYTES,
+        "records": str(store.folder / "records"),
+        "time_limit_s": LAST_JOB_SECONDS,
+    }
+    if work != "webhook":
+        said = answer(finish([*peer.driver, json.dumps(ask)], log, DRIVER_SECONDS))
+        if work == "submit":
+            return submission(jobs, said)
+        return row_of(work, jobs, said, read_records((store.folder / "records").read_bytes()))
+    with Receiver(jobs, DRIVER_SECONDS, log) as receiver:
+        ask["receiver"] = receiver.url
+        said = answer(finish([*peer.driver, json.dumps(ask)], log, DRIVER_SECONDS))
+        seen = answer(receiver.seen(10))
+    # Over when the last one has arrived, as for duly.
+    return {"seconds": (seen["ended_us"] - said["begun_us"]) / 1e6, "tally": seen["tally"]}
+
+
+def answer(text: str):
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise Failed(f"no JSON was answered: {text[:200]!r}") from None
+
+
+def submission(jobs: int, said: dict) -> dict:
+    """The row of a submission: nothing ran, so the store is asked how many jobs it has."""
+    counts = {"missing": max(0, jobs - said["stored"]), "repeated": max(0, said["stored"] - jobs)}
+    return {"seconds": (said["ended_us"] - said["begun_us"]) / 1e6, "tally": counts | {"early": 0, "strange": 0}}
+
+
+def row_of(work: str, jobs: int, said: dict, records: list[tuple[int, int]]) -> dict:
+    """The row of a work that its driver's records tell of."""
+    due = said["due"]
+    row = {"tally": tally(records, jobs, due)}
+    if work in LATENESS:
+        row["millis"] = lateness(records, due)
+        row["submitted_after_due"] = said["submitted_us"] > due["first_us"]
+    else:
+        # A worker's start is not a queue's emptying: that begins with the first job.
+        begun = min((at for _, at in records), default=said["begun_us"]) if work == "drain" else said["begun_us"]
+        row["seconds"] = (said["ended_us"] - begun) / 1e6
+    return row
