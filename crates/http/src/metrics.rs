@@ -116,6 +116,11 @@ pub fn render(node: &Metrics, requests: &Requests, now: Time) -> String {
         ),
         ("duly_shards_given_total", "Shards given to another node.", &node.given),
         (
+            "duly_shards_received_total",
+            "Shards taken at once because their former owner said that it had given them.",
+            &node.gifts,
+        ),
+        (
             "duly_leases_lost_total",
             "Attempts taken back because their holder vanished.",
             &node.leases_lost,

@@ -79,6 +79,8 @@ pub struct Metrics {
     pub skipped: Counter,
     pub takeovers: Counter,
     pub given: Counter,
+    /// Shards that their former owners said they had given, taken at once.
+    pub gifts: Counter,
     pub leases_lost: Counter,
     pub divergence: Counter,
     pub lost_tail: Counter,
@@ -113,6 +115,7 @@ impl Metrics {
             Event::Rescued | Event::RescuedAtLoad => self.leases_lost.add(1),
             Event::TookOver => self.takeovers.add(1),
             Event::Gave => self.given.add(1),
+            Event::TookGift => self.gifts.add(1),
             _ => {}
         }
     }

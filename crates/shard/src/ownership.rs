@@ -95,7 +95,7 @@ impl Ownership {
     /// A store that comes back with less may have lost a taking, and the renewal of the one who
     /// took: who owns what by its rows may be long past, and the true owner may rely on its lease
     /// until it would have ended.
-    fn waits(&self, local: Time) -> bool {
+    pub(crate) fn waits(&self, local: Time) -> bool {
         self.lost_at.is_some_and(|at| local >= at && local.since(at) < NODE_TTL)
     }
 
