@@ -3,11 +3,11 @@
 //! of a node may be taken back before its lease is over.
 
 use crate::checker::Violation;
-use crate::event::Happens;
+use crate::event::{Asker, Happens};
 use crate::executor::LEASE;
 use crate::world::World;
 use model::cluster::{About, Renew};
-use model::{NodeId, Span, Status, Time};
+use model::{NodeId, ShardId, Span, Status, Time};
 use shard::Event;
 use store::Store;
 
@@ -24,8 +24,8 @@ impl World {
         if host.ownership().is_leaving() || sim.frozen_until > self.now {
             return;
         }
-        self.disturb();
         let (id, boot, by) = (host.node(), sim.boot, self.now.plus(GRACE));
+        self.disturb();
         if self.reaches_store(node) {
             // It does not fail: what is said again at the next renewal is said here once.
             let _ = self.store.inner().introduce(id, &About { address: None, owns: false });
@@ -37,13 +37,18 @@ impl World {
     pub(crate) fn may_go(&mut self, node: usize, boot: u64, by: Time) {
         let sim = &self.nodes[node];
         let Some(host) = sim.host.as_ref().filter(|_| sim.boot == boot) else { return };
-        let done = host.shards().count() == 0 && sim.webhooks.is_empty();
+        let given = host.shards().all(|shard| host.ownership().heir(shard.id()).is_none());
+        // Claims and settles under way: what they bring would be nobody's.
+        let asks = |asker: &Asker| matches!(asker, Asker::Executor { node: n, boot: b, .. } if (*n, *b) == (node, boot));
+        let done = given && sim.webhooks.is_empty() && !self.askers.values().any(asks);
         if !done && self.now < by {
             self.after(LOOK, Happens::MayGo { node, boot, by });
             return;
         }
-        if done {
-            self.log.count(Event::Left);
+        match done {
+            true => self.log.count(Event::Left),
+            // It goes with what it has, as one that is killed.
+            false => self.options.orderly = false,
         }
         let id = NodeId { node: node as u32 + 1, boot };
         self.disturb();
@@ -60,10 +65,14 @@ impl World {
         self.now >= self.nodes[node].cut_store && self.now >= self.stalled_until
     }
 
-    /// A node that leaves sends nothing more for shards that it has given away.
+    /// A node that leaves claims nothing more for shards that it has given away, or that nobody is
+    /// there to be given.
     pub(crate) fn has_left(&self, node: usize, shard: u16) -> bool {
+        let shard = ShardId(shard);
         let host = self.nodes[node].host.as_ref().filter(|host| host.ownership().is_leaving());
-        host.is_some_and(|host| host.shard(model::ShardId(shard)).is_none())
+        host.is_some_and(|host| {
+            host.shard(shard).is_none() || host.ownership().heir(shard).is_none()
+        })
     }
 
     /// Where nodes only leave, nobody vanishes.

@@ -71,6 +71,7 @@ impl Options {
             sizes: Sizes {
                 page: rng.range(2, 24) as usize,
                 timer_max: rng.range(16, 400) as usize,
+                sparse: 0,
                 flow_front: rng.range(6, 60) as usize,
                 flow_low: rng.range(1, 5) as usize,
                 slice: rng.range(2, 40) as usize,
@@ -118,6 +119,9 @@ impl Options {
         // Drawn last: worlds without it are what they were before it was known.
         if rng.per_mille(500) && !stalls {
             options.leave = 1 + rng.below(150);
+        }
+        if rng.per_mille(200) {
+            options.sizes.sparse = rng.range(2, 60) as usize;
         }
         options
     }

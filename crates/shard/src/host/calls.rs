@@ -345,6 +345,7 @@ impl Host {
         let held = self.shards.iter().map(|(id, shard)| (*id, shard.epoch())).collect();
         let found = self.ownership.handle_renewed(local, took, view, &held);
         self.vanish(local);
+        self.ask_heirs(local);
         found.fenced.into_iter().for_each(|id| self.close(local, id));
         if found.lost_tail {
             for (id, shard) in &mut self.shards {

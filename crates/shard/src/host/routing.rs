@@ -4,7 +4,7 @@
 use super::{Host, HostOutput, Message};
 use crate::batch::Output;
 use crate::command::{Answer, Command, CommandId, Refused};
-use crate::limits::{GIFTS_MAX, HEARD_MAX, PARTING_MAX, ROUTE_AGAIN};
+use crate::limits::{GIFTS_MAX, HEARD_MAX, PARTING_MAX, ROUTE_AGAIN, ROUTE_WAIT};
 use crate::shard::Caller;
 use model::{NodeId, ShardId, Span, Time};
 
@@ -106,6 +106,24 @@ impl Host {
         }
         if route.patience <= local {
             self.answer(id, Answer::Refused(Refused::NotOwner));
+        }
+    }
+
+    /// Commands that were sent to a node which died: whoever has its shard now knows what became of
+    /// them, because what the dead one had not committed by then it never will. Only where asking
+    /// again is safe; the others hear at their deadline that nobody knows.
+    pub(super) fn ask_heirs(&mut self, local: Time) {
+        let alive = self.ownership.alive();
+        let (node, ownership) = (self.node, &self.ownership);
+        for route in self.routes.values_mut() {
+            let died = |to: &NodeId| *to != node && !alive.contains(to);
+            if let Some(to) = route.sent_to.filter(died)
+                && ownership.owner(route.shard).is_some_and(|owner| owner != to)
+                && route.command.is_repeatable()
+            {
+                route.patience = local.plus(ROUTE_WAIT).min(route.deadline);
+                route.look_again(local);
+            }
         }
     }
 

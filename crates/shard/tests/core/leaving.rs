@@ -178,7 +178,7 @@ fn a_claim_that_waited_long_follows_its_shard() {
     nodes.pass(Span::from_millis(300));
     for n in 0..2 {
         nodes.submit(1, shard, now());
-        nodes.settle();
+        nodes.pass(Span::from_millis(200));
         let heard = waiting.iter().filter(|(node, asked)| {
             matches!(nodes.nodes[*node].answers.get(asked), Some(Answer::Claimed(leases)) if leases.len() == 1)
         });
