@@ -152,6 +152,7 @@ impl Driver {
                     }
                     self.shared.metrics.answered(id, &answer);
                 }
+                self.shared.metrics.renewals.add(matches!(answer, StoreAnswer::Renew(_)).into());
                 let good = matches!(answer, StoreAnswer::Renew(_) | StoreAnswer::Take(_));
                 self.host.handle_store(local, id, answer);
                 match which {

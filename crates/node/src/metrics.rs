@@ -78,6 +78,9 @@ pub struct Metrics {
     pub submitted: Counter,
     pub skipped: Counter,
     pub takeovers: Counter,
+    pub renewals: Counter,
+    /// Of the store, as it counts them; 0 where it does not.
+    pub transactions: AtomicU64,
     pub given: Counter,
     /// Shards that their former owners said they had given, taken at once.
     pub gifts: Counter,

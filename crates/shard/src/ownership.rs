@@ -16,7 +16,8 @@
 //! stalled its own renewal stalled theirs.
 
 use crate::limits::{
-    ASK_AGAIN, MOVES_AT_ONCE, NODE_RENEW, NODE_TTL, RENEWAL_SLOW, RENEWALS_BEFORE_JUDGING,
+    ASK_AGAIN, MOVES_AT_ONCE, NODE_RENEW, NODE_TTL, RENEWAL_QUICK, RENEWAL_SLOW,
+    RENEWALS_BEFORE_JUDGING,
 };
 use crate::placement::place;
 use model::cluster::{Cluster, Renew, Take};
@@ -161,6 +162,9 @@ impl Ownership {
             self.handle_renew_failed(local);
         } else {
             self.renewals += 1;
+            if took < RENEWAL_QUICK {
+                self.next_renew = local.plus(NODE_RENEW);
+            }
         }
         let mut found = Findings::default();
         if let Some(before) = &self.view
