@@ -68,7 +68,7 @@ lifecycle)
     ;;
 server)
     database; node 1
-    for _ in 1 2 3; do "$duly" bench noop --jobs "${2:-50000}" --server http://127.0.0.1:$((port + 1)); done
+    for _ in 1 2 3; do "$duly" bench noop --jobs "${2:-50000}" --url http://127.0.0.1:$((port + 1)); done
     ;;
 reload)
     database; node 1
