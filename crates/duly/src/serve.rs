@@ -11,6 +11,7 @@ use executor::{Commands, Executor, Options, Whose};
 use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
 use model::Span;
+use node::clock::BootClock;
 use node::{Node, NodeHandle, Retention, Tasks, View, crash};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// How often the certificate's files are looked at.
 const TLS_LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -192,13 +193,27 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let words = wire::duration::format(args.grace.as_micros() as i64);
     say(&format!("stopping: attempts under way have {words}; a second signal ends at once"));
     crash::point("drain");
+    let began = BootClock.local();
+    let (gave, given) = oneshot::channel();
     let leave = async {
-        give_away(&handle).await;
+        let others = give_away(&handle).await;
+        // Nobody listens if the executor drains already.
+        let _ = gave.send(());
+        if others {
+            // Until every node has renewed its lease and seen who has them, some ask here.
+            tokio::time::sleep(LINGER).await;
+        }
         handle.events().close();
         server.stop().await;
     };
+    // A shard's webhooks are sent from here until it is another node's.
+    let drain = async {
+        let _ = tokio::time::timeout(args.grace, given).await;
+        let spent = BootClock.local().since(began).micros().max(0).unsigned_abs();
+        executor.drain(args.grace.saturating_sub(Duration::from_micros(spent))).await;
+    };
     tokio::select! {
-        () = async { tokio::join!(leave, executor.drain(args.grace)); } => {}
+        () = async { tokio::join!(leave, drain); } => {}
         () = told(&mut terminate, &mut interrupt) => say("stopped at once"),
     }
     executor.kill();
@@ -261,12 +276,13 @@ fn no_keys(args: &Args) -> Failure {
     }
 }
 
-/// Other nodes take the shards before this one goes; callers are answered meanwhile.
-async fn give_away(node: &NodeHandle) {
+/// Other nodes take the shards before this one goes; callers are answered meanwhile. False if there
+/// are no others.
+async fn give_away(node: &NodeHandle) -> bool {
     let mut views = node.views();
     let alone = |view: &View| !view.peers().any(|lease| lease.owns);
     if alone(&views.borrow()) {
-        return;
+        return false;
     }
     // If the store does not answer, the others find out when the lease has run out.
     let _ = node.leave().await;
@@ -274,8 +290,7 @@ async fn give_away(node: &NodeHandle) {
     if tokio::time::timeout(GIVE_WAIT, given).await.is_err() {
         tracing::warn!("not all shards could be given away; they are taken over");
     }
-    // Until every node has renewed its lease and seen who has them, some ask here.
-    tokio::time::sleep(LINGER).await;
+    true
 }
 
 fn greet(args: &Args, listen: SocketAddr, keys: usize, (store, cluster): (&str, Option<&str>)) {

@@ -79,6 +79,8 @@ struct Shared {
     key: MasterKey,
     /// The revision that the file has.
     rev: AtomicU64,
+    /// The catalog's revision when it was last looked at; 0 = never.
+    looked: AtomicU64,
 }
 
 impl std::fmt::Debug for Shared {
@@ -130,15 +132,25 @@ impl Vault {
     pub fn share(&self, store: Arc<dyn Backend>, key: [u8; 32]) -> Result<(), Failure> {
         let key = MasterKey::of(&key);
         let key = key.ok_or_else(|| Failure::failed("the cluster's secret makes no key"))?;
-        let _ = self.shared.set(Box::new(Shared { store, key, rev: AtomicU64::new(0) }));
+        let _ = self.shared.set(Box::new(Shared {
+            store,
+            key,
+            rev: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
+        }));
         self.change(|_| Ok(()))
     }
 
     /// Takes over what another node changed. For whoever calls it now and then.
     pub fn follow(&self) {
         let Some(shared) = self.shared.get() else { return };
+        let seen = shared.store.seen_rev();
+        if seen.is_some_and(|seen| seen == shared.looked.load(Ordering::Relaxed)) {
+            return;
+        }
         // A store that does not answer is asked again.
         let Ok(Some((rev, _))) = shared.read() else { return };
+        shared.looked.store(seen.unwrap_or(0), Ordering::Relaxed);
         if rev != shared.rev.load(Ordering::Relaxed)
             && let Err(failure) = self.change::<(), Failure>(|_| Ok(()))
         {

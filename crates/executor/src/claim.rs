@@ -159,9 +159,22 @@ async fn serve(context: Arc<Context>, queue: SeenQueue, mut phases: watch::Recei
             let wait = CLAIM_WAIT.plus(CLAIM_MARGIN);
             context.node.call_for(shard, Command::Claim(claim), wait).await
         };
+        tokio::pin!(ask);
         let answer = tokio::select! {
-            answer = ask => answer,
-            _ = phases.wait_for(|phase| *phase != Phase::Work) => return,
+            biased;
+            answer = &mut ask => Some(answer),
+            // Its new owner's executor does the rest.
+            _ = views.wait_for(|view| !view.is_here(shard)), if own => None,
+            _ = phases.wait_for(|phase| *phase != Phase::Work) => None,
+        };
+        let answer = match answer {
+            Some(answer) => answer,
+            // What was answered before the shard went is heard: its leases would be nobody's.
+            None => tokio::select! {
+                biased;
+                answer = &mut ask => answer,
+                () = std::future::ready(()) => continue,
+            },
         };
         match answer {
             Answer::Claimed(leases) => begin(&context, shard, leases, &phases).await,

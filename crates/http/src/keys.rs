@@ -201,14 +201,22 @@ impl Ring {
 
 /// Keeps the ring as the store has it, for the life of the process: other nodes change keys, too.
 pub async fn follow(api: Arc<Api>) {
+    let mut loaded = None;
     loop {
-        tokio::select! {
-            () = api.node.keys_changed() => {}
-            () = tokio::time::sleep(KEYS_EVERY) => {}
+        let told = tokio::select! {
+            () = api.node.keys_changed() => true,
+            () = tokio::time::sleep(KEYS_EVERY) => false,
             () = api.node.events().closed() => return,
+        };
+        // Looked at before the keys are: what changes in between is a later revision.
+        let seen = api.node.catalog_rev();
+        if !told && seen.is_some() && seen == loaded {
+            continue;
         }
         // A store that does not answer leaves what is known.
-        let _ = api.ring.load(&api.node).await;
+        if api.ring.load(&api.node).await.is_ok() {
+            loaded = seen;
+        }
     }
 }
 

@@ -116,6 +116,11 @@ pub fn render(node: &Metrics, requests: &Requests, now: Time) -> String {
         ),
         ("duly_shards_given_total", "Shards given to another node.", &node.given),
         (
+            "duly_shards_received_total",
+            "Shards taken at once because their former owner said that it had given them.",
+            &node.gifts,
+        ),
+        (
             "duly_leases_lost_total",
             "Attempts taken back because their holder vanished.",
             &node.leases_lost,
@@ -129,10 +134,14 @@ pub fn render(node: &Metrics, requests: &Requests, now: Time) -> String {
         ("duly_shard_reloads_total", "Shards loaded from the store.", &node.reloads),
         ("duly_store_refused_total", "Commits that the store refused whole.", &node.store_refused),
         ("duly_store_unknown_total", "Commits without an answer.", &node.store_unknown),
+        ("duly_lease_renewals_total", "Renewals of this node's lease.", &node.renewals),
         ("duly_http_unauthorized_total", "Requests without a good key.", &requests.unauthorized),
     ] {
         page.one(name, "counter", help, &[(&[], counter.get())]);
     }
+    let transactions = node.transactions.load(Ordering::Relaxed);
+    let help = "Transactions that this node asked of PostgreSQL; 0 with other stores.";
+    page.one("duly_store_transactions_total", "counter", help, &[(&[], transactions)]);
     for (name, help, value) in [
         ("duly_shards_live", "Shards that answer here.", &node.shards_live),
         ("duly_resident_entries", "Runs and leases in memory.", &node.resident),

@@ -152,6 +152,7 @@ impl Driver {
                     }
                     self.shared.metrics.answered(id, &answer);
                 }
+                self.shared.metrics.renewals.add(matches!(answer, StoreAnswer::Renew(_)).into());
                 let good = matches!(answer, StoreAnswer::Renew(_) | StoreAnswer::Take(_));
                 self.host.handle_store(local, id, answer);
                 match which {
@@ -263,7 +264,7 @@ impl Driver {
         let got_some = held > std::mem::replace(&mut self.hurried, held);
         if (self.exclusive || got_some) && held < usize::from(SHARDS) {
             let (node, shard) = (self.host.node(), ShardId(0));
-            self.host.handle_message(BootClock.local(), node, Message::Gave { shard });
+            self.host.handle_message(BootClock.local(), node, Message::Gave { shard, epoch: None });
         }
     }
 
@@ -357,6 +358,10 @@ fn tell(shard: ShardId, event: Event) {
         Event::UnknownLost => "a commit without an answer was not applied; decided again",
         Event::TookOver | Event::TookOverRunning => {
             tracing::debug!(shard = shard.0, event = ?event, "taken over");
+            return;
+        }
+        Event::TookGift => {
+            tracing::debug!(shard = shard.0, "taken as told");
             return;
         }
         Event::Gave => {

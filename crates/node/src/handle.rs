@@ -250,6 +250,11 @@ impl NodeHandle {
         self.blocking(move |store| store.list_entries(&list)).await
     }
 
+    /// The catalog's last change that was seen (`Catalog::seen_rev`).
+    pub fn catalog_rev(&self) -> Option<u64> {
+        self.store.seen_rev()
+    }
+
     /// Durable when it answers. `Err` says that it may or may not have been made: look again.
     pub async fn change_entries(&self, changes: Vec<EntryChange>) -> Result<Changed, Reading> {
         self.blocking(move |store| store.change_entries(&changes)).await
@@ -285,6 +290,8 @@ impl NodeHandle {
     }
 
     pub fn metrics(&self) -> &Metrics {
+        let transactions = self.store.transactions().unwrap_or(0);
+        self.shared.metrics.transactions.store(transactions, Ordering::Relaxed);
         &self.shared.metrics
     }
 

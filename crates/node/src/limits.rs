@@ -76,6 +76,8 @@ pub const BULK_SLICE: usize = 1_000;
 pub const BULK_PAUSE: Duration = Duration::from_secs(1);
 /// How often operations are looked for without being told.
 pub const BULK_AGAIN: Duration = Duration::from_secs(60);
+/// And how often not, while nothing has changed that could have made one.
+pub const BULK_ROUNDS: usize = 10;
 /// Entries of operations read at once.
 pub const BULK_LIST: usize = 200;
 /// An operation that is over can be looked up for so long.

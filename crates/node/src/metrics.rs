@@ -78,7 +78,12 @@ pub struct Metrics {
     pub submitted: Counter,
     pub skipped: Counter,
     pub takeovers: Counter,
+    pub renewals: Counter,
+    /// Of the store, as it counts them; 0 where it does not.
+    pub transactions: AtomicU64,
     pub given: Counter,
+    /// Shards that their former owners said they had given, taken at once.
+    pub gifts: Counter,
     pub leases_lost: Counter,
     pub divergence: Counter,
     pub lost_tail: Counter,
@@ -113,6 +118,7 @@ impl Metrics {
             Event::Rescued | Event::RescuedAtLoad => self.leases_lost.add(1),
             Event::TookOver => self.takeovers.add(1),
             Event::Gave => self.given.add(1),
+            Event::TookGift => self.gifts.add(1),
             _ => {}
         }
     }

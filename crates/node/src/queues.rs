@@ -40,9 +40,17 @@ pub async fn is_used(
 /// from other nodes. `Seen` tells those of our own shards sooner.
 pub async fn follow(node: NodeHandle, tell: mpsc::Sender<SeenQueue>) {
     let mut known = BTreeSet::new();
+    let (mut told, mut listed) = (true, None);
     loop {
-        // A store that does not answer is asked again.
-        let found = all(&node).await.unwrap_or_default();
+        // Looked at before the queues are: what changes in between is a later revision.
+        let seen = node.catalog_rev();
+        let mut found = Vec::new();
+        if told || seen.is_none() || seen != listed {
+            // A store that does not answer is asked again.
+            if let Ok(all) = all(&node).await {
+                (found, listed) = (all, seen);
+            }
+        }
         for queue in found {
             if known.len() < QUEUES_MAX
                 && known.insert(queue.clone())
@@ -51,11 +59,11 @@ pub async fn follow(node: NodeHandle, tell: mpsc::Sender<SeenQueue>) {
                 return;
             }
         }
-        tokio::select! {
-            () = node.queues_changed() => {}
-            () = tokio::time::sleep(QUEUES_EVERY) => {}
+        told = tokio::select! {
+            () = node.queues_changed() => true,
+            () = tokio::time::sleep(QUEUES_EVERY) => false,
             () = node.events().closed() => return,
-        }
+        };
     }
 }
 

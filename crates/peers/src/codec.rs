@@ -13,7 +13,7 @@ mod parts;
 mod tests;
 
 use bytes::{Fields, Reader, Writer};
-use model::{ShardId, Span, Token};
+use model::{Epoch, ShardId, Span, Token};
 use node::{Changed, Letter};
 use shard::Message;
 use shard::command::{Answer, CommandId, Refused};
@@ -91,8 +91,11 @@ fn write(out: &mut Writer, letter: &Letter) -> Result<u8, NotKnown> {
             out.number_field(1, shard.0.into());
             ASK
         }
-        Letter::Core(Message::Gave { shard }) => {
+        Letter::Core(Message::Gave { shard, epoch }) => {
             out.number_field(1, shard.0.into());
+            if let Some(epoch) = epoch {
+                out.number_field(2, epoch.0.into());
+            }
             GAVE
         }
         Letter::Stop(run, token) => {
@@ -163,7 +166,14 @@ fn read_letter(tag: u8, fields: &Fields<'_>) -> Option<Option<Read>> {
         }
         GONE => Message::Gone { id: id()? },
         ASK => Message::Ask { shard: shard(1)? },
-        GAVE => Message::Gave { shard: shard(1)? },
+        GAVE => {
+            // Older nodes do not say it.
+            let epoch = match fields.one(2) {
+                Some(_) => Some(Epoch(fields.narrow(2)?)),
+                None => None,
+            };
+            Message::Gave { shard: shard(1)?, epoch }
+        }
         STOP => return other(Letter::Stop(run()?, Token(fields.number(2)?))),
         CHANGED => {
             let number = fields.number(1)?;

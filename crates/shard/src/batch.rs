@@ -79,6 +79,10 @@ pub enum Event {
     TookOver,
     TookOverRunning,
     Gave,
+    /// A node that left had given everything away and finished what it sent.
+    Left,
+    /// A shard was taken because its former owner said that it had given it.
+    TookGift,
     StalledNobodyTook,
     RestartedWithHerd,
     /// A new epoch because the tokens of the old one were used up.
@@ -127,6 +131,8 @@ impl Event {
         Event::TookOver,
         Event::TookOverRunning,
         Event::Gave,
+        Event::Left,
+        Event::TookGift,
         Event::StalledNobodyTook,
         Event::RestartedWithHerd,
         Event::FreshTokens,

@@ -62,6 +62,16 @@ pub enum Command {
 }
 
 impl Command {
+    /// Does asking again, whatever became of the first time, do it once and tell the true answer? A
+    /// submission whose keys are stored with what they made, a settle whose answer the history has.
+    pub fn is_repeatable(&self) -> bool {
+        match self {
+            Command::Submit(jobs) => jobs.iter().all(|job| job.key.is_some()),
+            Command::Settle(_) => true,
+            _ => false,
+        }
+    }
+
     /// Does it make runs or specs? Such commands are refused while the store has no room.
     pub fn adds_work(&self) -> bool {
         matches!(

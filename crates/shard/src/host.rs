@@ -67,8 +67,9 @@ pub enum Message {
     Gone { id: CommandId },
     /// "This shard should be mine."
     Ask { shard: ShardId },
-    /// "It is yours now."
-    Gave { shard: ShardId },
+    /// "It is yours now", in this epoch: it can be taken at once. Nodes of an older version do not
+    /// say the epoch, and a renewal finds out.
+    Gave { shard: ShardId, epoch: Option<Epoch> },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +98,8 @@ pub struct Host {
     committing: bool,
     pending_takes: Vec<Take>,
     giving: BTreeMap<ShardId, NodeId>,
+    /// Shards that their former owners say are ours, and in which epoch: taken next.
+    gifts: BTreeMap<ShardId, Epoch>,
     /// When the node's lease ends, by the store's clock.
     expires: Time,
     /// Shards that a renewal showed in another node's hands: the lease vouches for them no more.
@@ -130,7 +133,8 @@ enum Under {
     RenewBeside,
     /// A renewal to see where shards are now.
     Look,
-    Take(Vec<Take>),
+    /// And those among them that were gifts.
+    Take(Vec<Take>, BTreeSet<ShardId>),
     Give(Vec<Give>),
 }
 
@@ -151,6 +155,7 @@ impl Host {
             committing: false,
             pending_takes: Vec::new(),
             giving: BTreeMap::new(),
+            gifts: BTreeMap::new(),
             expires: Time::MIN,
             doubted: BTreeSet::new(),
             outputs: VecDeque::new(),

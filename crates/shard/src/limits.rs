@@ -7,6 +7,15 @@ use model::Span;
 pub const HORIZON: Span = Span::from_secs(60);
 /// The horizon is raised when less than this is left of it.
 pub const HORIZON_LOW: Span = Span::from_secs(30);
+/// While little waits, the horizon is far, so that a shard with nothing to do seldom asks: it ends at a
+/// multiple of this, the same for all shards of a node, whose reads then go together ...
+pub const HORIZON_FAR: Span = Span::from_secs(300);
+/// ... and at least so far away.
+pub const HORIZON_FAR_LEAST: Span = Span::from_secs(225);
+/// Timer entries up to which the horizon may be far; with twice as many it comes near again.
+pub const SPARSE_MAX: usize = 512;
+/// A shard whose horizon came near again keeps it so for this long.
+pub const DENSE_FOR: Span = Span::from_secs(600);
 /// On load only this much is read before claims are served.
 pub const HORIZON_FIRST: Span = Span::from_secs(1);
 /// Rows in one page of the wheel, of a flow or of leases.
@@ -90,12 +99,16 @@ pub const CLOCK_STEP: Span = Span::from_secs(30);
 pub const RENEWAL_SLOW: Span = Span::from_millis(1_500);
 /// Shards one node takes, or asks for, at once.
 pub const MOVES_AT_ONCE: usize = 32;
+/// Gifts that were told of and not yet taken: no node has more shards than there are.
+pub const GIFTS_MAX: usize = 256;
 /// A request for a shard that was not answered is repeated after this.
 pub const ASK_AGAIN: Span = Span::from_secs(2);
 /// Between two tries to find the owner of a shard.
 pub const ROUTE_AGAIN: Span = Span::from_millis(50);
 /// Between two looks at where shards are, when one was not where it was thought to be.
 pub const LOOK_AGAIN: Span = Span::from_millis(100);
+/// A renewal that took less is followed by the next one a whole second after its answer.
+pub const RENEWAL_QUICK: Span = Span::from_millis(100);
 /// Forwarded commands that a node remembers, to do a repeated one once.
 pub const HEARD_MAX: usize = 65_536;
 /// Answered claims of other nodes' callers that a node remembers, should they hang up.
@@ -109,6 +122,8 @@ pub const ROUTE_WAIT: Span = Span::from_secs(2);
 pub struct Sizes {
     pub page: usize,
     pub timer_max: usize,
+    /// 0: the horizon is never far.
+    pub sparse: usize,
     pub flow_front: usize,
     pub flow_low: usize,
     pub slice: usize,
@@ -123,6 +138,7 @@ impl Default for Sizes {
         Sizes {
             page: PAGE,
             timer_max: TIMER_MAX,
+            sparse: SPARSE_MAX,
             flow_front: FLOW_FRONT,
             flow_low: FLOW_LOW,
             slice: SLICE,

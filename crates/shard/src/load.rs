@@ -14,7 +14,9 @@
 
 use crate::batch::Event;
 use crate::flows::WantedPage;
-use crate::limits::{HORIZON, HORIZON_FIRST, HORIZON_LOW};
+use crate::limits::{
+    DENSE_FOR, HORIZON, HORIZON_FAR, HORIZON_FAR_LEAST, HORIZON_FIRST, HORIZON_LOW,
+};
 use crate::planted::Bug;
 use crate::rows::ReadId;
 use crate::shard::Shard;
@@ -40,6 +42,8 @@ pub(crate) struct Loader {
     gated_pages: Vec<(u64, FlowPage)>,
     flows_after: Option<FlowKey>,
     flows_listed: bool,
+    /// When too much waited for a far horizon.
+    dense_at: Option<Time>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -161,19 +165,38 @@ impl Shard {
             self.lower_horizon();
             return;
         }
+        let far = self.loader.kept_before > now.plus(HORIZON.times(2));
+        if self.sizes.sparse > 0 && far && self.timer.len() > self.sizes.sparse.saturating_mul(2) {
+            self.loader.dense_at = Some(now);
+            self.timer.cut(now.plus(HORIZON));
+            self.end_horizon_at(now.plus(HORIZON));
+        }
         let loader = &self.loader;
         let low = loader.complete_before <= now.plus(HORIZON_LOW);
         if loader.raise.is_some() || !low || self.timer.len() > self.sizes.timer_max / 2 {
             return;
         }
         let from = loader.complete_before;
-        let before = if from <= now { now.plus(HORIZON_FIRST) } else { now.plus(HORIZON) };
+        let before = self.next_horizon(now, from);
         let gate = self.wheel_gate();
         if !self.planted.is(Bug::HorizonAfterRead) {
             self.loader.kept_before = before;
         }
         let since = self.touched.begin();
         self.loader.raise = Some(Raise { from, before, gate, cursor: None, read: None, since });
+    }
+
+    fn next_horizon(&self, now: Time, from: Time) -> Time {
+        let lately = |at: Time| now >= at && now.since(at) < DENSE_FOR;
+        if from <= now {
+            now.plus(HORIZON_FIRST)
+        } else if self.timer.len() >= self.sizes.sparse || self.loader.dense_at.is_some_and(lately)
+        {
+            now.plus(HORIZON)
+        } else {
+            let (step, least) = (HORIZON_FAR.micros(), now.plus(HORIZON_FAR_LEAST).micros());
+            Time::from_micros(least.div_euclid(step).saturating_add(1).saturating_mul(step))
+        }
     }
 
     fn wheel_gate(&self) -> u64 {
@@ -183,12 +206,16 @@ impl Shard {
     /// Too much is near: what lies further away is forgotten and read again when it is nearer.
     fn lower_horizon(&mut self) {
         if let Some(ends) = self.timer.lower() {
-            self.event(Event::HorizonLowered);
-            self.loader.kept_before = ends;
-            self.loader.complete_before = ends.min(self.loader.complete_before);
-            if let Some(raise) = self.loader.raise.take() {
-                self.touched.end(raise.since);
-            }
+            self.end_horizon_at(ends);
+        }
+    }
+
+    fn end_horizon_at(&mut self, ends: Time) {
+        self.event(Event::HorizonLowered);
+        self.loader.kept_before = ends;
+        self.loader.complete_before = ends.min(self.loader.complete_before);
+        if let Some(raise) = self.loader.raise.take() {
+            self.touched.end(raise.since);
         }
     }
 

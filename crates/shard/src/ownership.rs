@@ -16,7 +16,8 @@
 //! stalled its own renewal stalled theirs.
 
 use crate::limits::{
-    ASK_AGAIN, MOVES_AT_ONCE, NODE_RENEW, NODE_TTL, RENEWAL_SLOW, RENEWALS_BEFORE_JUDGING,
+    ASK_AGAIN, MOVES_AT_ONCE, NODE_RENEW, NODE_TTL, RENEWAL_QUICK, RENEWAL_SLOW,
+    RENEWALS_BEFORE_JUDGING,
 };
 use crate::placement::place;
 use model::cluster::{Cluster, Renew, Take};
@@ -95,7 +96,7 @@ impl Ownership {
     /// A store that comes back with less may have lost a taking, and the renewal of the one who
     /// took: who owns what by its rows may be long past, and the true owner may rely on its lease
     /// until it would have ended.
-    fn waits(&self, local: Time) -> bool {
+    pub(crate) fn waits(&self, local: Time) -> bool {
         self.lost_at.is_some_and(|at| local >= at && local.since(at) < NODE_TTL)
     }
 
@@ -161,6 +162,9 @@ impl Ownership {
             self.handle_renew_failed(local);
         } else {
             self.renewals += 1;
+            if took < RENEWAL_QUICK {
+                self.next_renew = local.plus(NODE_RENEW);
+            }
         }
         let mut found = Findings::default();
         if let Some(before) = &self.view

@@ -183,6 +183,11 @@ impl Timer {
         Some(middle)
     }
 
+    /// Drops what waits for this instant or a later one.
+    pub fn cut(&mut self, at: Time) {
+        self.waiting.split_off(&(at, WheelKey::Run(RunId::first_of(ZERO_JOB))));
+    }
+
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         let due = self.due.values().flat_map(|of| of.flows.values().flat_map(BTreeMap::values));
         self.waiting.values().chain(due).filter_map(|timed| match timed {

@@ -57,6 +57,12 @@ pub enum Happens {
     NodeStarts {
         node: usize,
     },
+    /// A node that leaves looks whether it has given everything away.
+    MayGo {
+        node: usize,
+        boot: u64,
+        by: Time,
+    },
     Claim {
         worker: usize,
     },

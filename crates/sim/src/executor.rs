@@ -9,10 +9,15 @@ use model::{NodeId, RunId, Span, Text, Token};
 use shard::command::{Answer, Claim, Command, End, Leased};
 
 const SETTLE_TRIES: u8 = 8;
+/// How long an executor may send a webhook; it sends no heartbeats.
+pub(crate) const LEASE: Span = Span::from_secs(5);
 
 impl World {
     pub(crate) fn execute(&mut self, node: usize, boot: u64, shard: u16) {
         if self.nodes[node].boot != boot || self.nodes[node].host.is_none() {
+            return;
+        }
+        if self.has_left(node, shard) {
             return;
         }
         let request = self.last_command;
@@ -24,7 +29,7 @@ impl World {
             queues: queues(shard),
             kinds: Some(vec![Text::from("http")]),
             max: if self.healed { 50 } else { 1 + self.rng.below(6) as usize },
-            lease: Span::from_secs(5),
+            lease: LEASE,
             request,
             wait_until: self.now.plus(wait),
         };

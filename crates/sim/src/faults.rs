@@ -72,6 +72,9 @@ impl World {
         if chance(self, options.tail_loss) {
             self.tail_loss();
         }
+        if chance(self, options.leave) {
+            self.leave(node);
+        }
         let every = self.options.fault_every;
         self.after(every, Happens::Fault);
     }

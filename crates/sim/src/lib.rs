@@ -8,6 +8,7 @@ mod clock;
 mod event;
 mod executor;
 mod faults;
+mod leave;
 pub mod log;
 pub mod options;
 pub mod rng;

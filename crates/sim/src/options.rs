@@ -20,6 +20,10 @@ pub struct Options {
     /// Stalls last longer than a node's lease.
     pub long_stall: bool,
     pub outage: u64,
+    /// Nodes are told to stop and come back.
+    pub leave: u64,
+    /// Nothing goes wrong but that.
+    pub orderly: bool,
     pub wild_clock: u64,
     pub full: u64,
     pub read_only: u64,
@@ -67,6 +71,7 @@ impl Options {
             sizes: Sizes {
                 page: rng.range(2, 24) as usize,
                 timer_max: rng.range(16, 400) as usize,
+                sparse: 0,
                 flow_front: rng.range(6, 60) as usize,
                 flow_low: rng.range(1, 5) as usize,
                 slice: rng.range(2, 40) as usize,
@@ -79,6 +84,8 @@ impl Options {
             stall: quiet(stall),
             long_stall: rng.per_mille(500),
             outage: quiet(outage),
+            leave: 0,
+            orderly: calm,
             wild_clock: quiet(wild_clock),
             full: quiet(full),
             read_only: quiet(read_only),
@@ -102,11 +109,19 @@ impl Options {
             fault_every: Span::from_millis(rng.range(200, 3_000)),
             client_every: Span::from_millis(rng.range(20, 150)),
         };
-        if rng.per_mille(40) {
+        let stalls = rng.per_mille(40);
+        if stalls {
             options.only_stalls(rng);
         }
         if rng.per_mille(500) {
             options.hang_up = 1 + rng.below(200);
+        }
+        // Drawn last: worlds without it are what they were before it was known.
+        if rng.per_mille(500) && !stalls {
+            options.leave = 1 + rng.below(150);
+        }
+        if rng.per_mille(200) {
+            options.sizes.sparse = rng.range(2, 60) as usize;
         }
         options
     }

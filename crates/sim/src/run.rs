@@ -56,6 +56,7 @@ pub fn run(seed: u64, steps: u64, bug: Option<Bug>, verbose: bool) -> Report {
         ..CheckSettings::default()
     };
     let mut violations = check(&world.log, &world.store.inner().dump(), &settings);
+    world.look_at_leavers();
     violations.append(&mut world.found);
     Report {
         seed,

@@ -228,6 +228,7 @@ impl World {
             Happens::Client => self.client_step(),
             Happens::Fault => self.fault_step(),
             Happens::NodeStarts { node } => self.start_node(node),
+            Happens::MayGo { node, boot, by } => self.may_go(node, boot, by),
             Happens::Claim { worker } => self.worker_claims(worker),
             Happens::Beat { worker, life } => self.worker_beats(worker, life),
             Happens::WorkEnds { worker, life, run, token } => {
@@ -253,6 +254,7 @@ impl World {
             | Happens::CommandArrives { node, .. }
             | Happens::HangUp { node, .. }
             | Happens::Execute { node, .. }
+            | Happens::MayGo { node, .. }
             | Happens::WebhookEnds { node, .. } => self.nodes[*node].frozen_until,
             Happens::MessageArrives { to, .. } => self.nodes[(to.node - 1) as usize].frozen_until,
             Happens::Beat { worker, .. }

@@ -49,12 +49,13 @@ pub(crate) fn introduce(conn: &mut Conn, node: NodeId, about: &About) -> Res<()>
     conn.query(SQL, &params).map(drop)
 }
 
-/// In a transaction. `about` is said again where the row was removed meanwhile.
+/// In a transaction. `about` is said again where the row was removed meanwhile. With the catalog's
+/// revision, so that nobody need ask for it.
 pub(crate) fn renew(
     conn: &mut Conn,
     renew: Renew,
     about: Option<&(NodeId, About)>,
-) -> Res<Cluster> {
+) -> Res<(Cluster, u64)> {
     let params: [Param<'_>; 4] = [
         (&i64::from(renew.node.node), Type::INT8),
         (&(renew.node.boot as i64), Type::INT8),
@@ -92,7 +93,15 @@ pub(crate) fn renew(
         Ok(ShardRow { shard: held.shard, owner: held.owner, epoch: held.epoch, seq })
     });
     let shards = shards.collect::<Res<_>>()?;
-    Ok(Cluster { now, incarnation: incarnation(conn)?, nodes, shards })
+    let rows = conn.query(
+        "SELECT m.one, m.incarnation, r.rev FROM duly.meta AS m, duly.catalog_rev AS r",
+        &[],
+    )?;
+    let (incarnation, rev) = match rows.first() {
+        Some(row) => (cols(row, "meta", 1).bits()?, cols(row, "catalog_rev", 2).bits()?),
+        None => (0, 0),
+    };
+    Ok((Cluster { now, incarnation, nodes, shards }, rev))
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -20,6 +20,9 @@ pub(crate) struct Conn {
     client: Client,
     driver: Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
     ended: bool,
+    /// Transactions that were asked for, and is one open?
+    pub done: u64,
+    inside: bool,
     pub wait: Duration,
 }
 
@@ -55,7 +58,8 @@ impl Conn {
         let away = match opened {
             Ok(Ok((client, driver))) => {
                 let driver = driver.into();
-                return Ok(Conn { runtime: Some(runtime), client, driver, ended: false, wait });
+                let (runtime, ended, done, inside) = (Some(runtime), false, 0, false);
+                return Ok(Conn { runtime, client, driver, ended, done, inside, wait });
             }
             Ok(Err(error)) => words(&error),
             Err(_) => "not in time".into(),
@@ -112,6 +116,7 @@ impl Conn {
     /// A statement with parameters.
     pub fn query(&mut self, sql: &str, params: &[Param<'_>]) -> Res<Vec<Row>> {
         let Some(runtime) = &self.runtime else { return Err(Fault::Silent) };
+        self.done += u64::from(!self.inside);
         let params: Vec<(&(dyn ToSql + Sync), Type)> = params.to_vec();
         let work = self.client.query_typed(sql, &params);
         Conn::drive(runtime, &mut self.driver, &mut self.ended, self.wait, work)
@@ -120,6 +125,7 @@ impl Conn {
     /// Statements without parameters and without answers.
     pub fn run(&mut self, sql: &str) -> Res<()> {
         let Some(runtime) = &self.runtime else { return Err(Fault::Silent) };
+        self.done += u64::from(!self.inside);
         let work = self.client.batch_execute(sql);
         Conn::drive(runtime, &mut self.driver, &mut self.ended, self.wait, work)
     }
@@ -132,18 +138,14 @@ impl Conn {
         work: impl FnOnce(&mut Conn) -> Res<T>,
     ) -> Res<T> {
         self.run(begin)?;
-        match work(self) {
-            Ok(value) => {
-                self.run("COMMIT")?;
-                Ok(value)
-            }
-            Err(fault) => {
-                if fault.keeps_connection() {
-                    self.run("ROLLBACK")?;
-                }
-                Err(fault)
-            }
-        }
+        self.inside = true;
+        let end = match work(self) {
+            Ok(value) => self.run("COMMIT").map(|()| value),
+            Err(fault) if fault.keeps_connection() => self.run("ROLLBACK").and(Err(fault)),
+            Err(fault) => Err(fault),
+        };
+        self.inside = false;
+        end
     }
 }
 

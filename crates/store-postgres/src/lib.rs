@@ -88,6 +88,8 @@ pub struct PostgresStore {
     fault: Mutex<Option<String>>,
     /// What our node says of itself in its lease row.
     about: Mutex<Option<(NodeId, About)>>,
+    /// The catalog's revision at the last renewal.
+    seen_rev: Mutex<Option<u64>>,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -121,6 +123,7 @@ impl PostgresStore {
             by_day: AtomicBool::new(by_day),
             fault: Mutex::new(None),
             about: Mutex::new(None),
+            seen_rev: Mutex::new(None),
         })
     }
 
@@ -244,9 +247,16 @@ impl Store for PostgresStore {
 
     fn renew(&self, renew: Renew) -> Result<Cluster, StoreError> {
         let about = self.about.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.judge(self.renewers.with(|conn| {
+        let (cluster, rev) = self.judge(self.renewers.with(|conn| {
             conn.transaction(WRITE, |conn| cluster::renew(conn, renew, about.as_ref()))
-        }))
+        }))?;
+        *self.seen_rev.lock().unwrap_or_else(PoisonError::into_inner) = Some(rev);
+        Ok(cluster)
+    }
+
+    fn transactions(&self) -> Option<u64> {
+        let pools = [&self.writers, &self.readers, &self.searchers, &self.renewers];
+        Some(pools.iter().map(|pool| pool.done()).sum())
     }
 
     fn introduce(&self, node: NodeId, about: &About) -> Result<(), StoreError> {
@@ -285,6 +295,10 @@ impl store::conformance::TestStore for PostgresStore {
 impl Catalog for PostgresStore {
     fn entries(&self, places: &[Place]) -> Result<Vec<Option<Entry>>, StoreError> {
         self.judge(self.readers.with(|conn| catalog::get(conn, places)))
+    }
+
+    fn seen_rev(&self) -> Option<u64> {
+        *self.seen_rev.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn list_entries(&self, list: &List) -> Result<Vec<Entry>, StoreError> {

@@ -55,5 +55,8 @@ pub(crate) const COMMITS_KEPT: u64 = 1_024;
 /// bucket may hold a million rows of which few are due soon.
 pub(crate) const EXAMINED_PER_ROW: usize = 16;
 
+/// With so many pages of several shards in one call it is first found out which are empty.
+pub(crate) const MANY_READS: usize = 2;
+
 /// The oldest PostgreSQL that this is tested with.
 pub(crate) const VERSION_MIN: i32 = 150_000;

@@ -8,7 +8,7 @@ use crate::error::{Fault, Res};
 use crate::limits::{ANSWER_WAIT, BACKOFF_FIRST, BACKOFF_LAST};
 use crate::origin::Origin;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub(crate) struct Pool {
     turn: AtomicUsize,
     /// Attempts to connect that failed in a row.
     failures: AtomicU32,
+    /// Transactions so far.
+    done: AtomicU64,
 }
 
 impl Pool {
@@ -29,6 +31,7 @@ impl Pool {
             slots: (0..size.max(1)).map(|_| Mutex::new(None)).collect(),
             turn: AtomicUsize::new(0),
             failures: AtomicU32::new(0),
+            done: AtomicU64::new(0),
         }
     }
 
@@ -44,6 +47,10 @@ impl Pool {
         self.slots[next].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
     pub fn with<T>(&self, work: impl FnOnce(&mut Conn) -> Res<T>) -> Res<T> {
         let mut slot = self.slot();
         // Out of the slot while it is used: a thread that panics leaves no open transaction there.
@@ -54,7 +61,9 @@ impl Pool {
         if !conn.is_alive() {
             conn = self.connect()?;
         }
+        let before = conn.done;
         let mut result = work(&mut conn);
+        self.done.fetch_add(conn.done.saturating_sub(before), Ordering::Relaxed);
         // A pooler brought us to another server: looked at before anybody goes on there.
         if result.as_ref().err().is_some_and(Fault::is_other_server)
             && let Err(fault) = self.origin.look(&mut conn, false)

@@ -2,13 +2,14 @@
 
 use crate::batch::Arrays;
 use crate::cols::cols;
-use crate::conn::Conn;
+use crate::conn::{Conn, Param};
 use crate::error::Res;
+use crate::limits::MANY_READS;
 use crate::put::place;
 use crate::table::Table;
 use crate::{claims, history, jobs, keys, runs, wheel};
 use model::id::ShardId;
-use model::read::{Page, Read};
+use model::read::{Bucket, Page, Read};
 use model::row::{Key, Row};
 use model::{RunId, Spec};
 use std::collections::BTreeMap;
@@ -18,7 +19,67 @@ use store::codec::rows;
 use tokio_postgres::types::Type;
 
 pub(crate) fn pages(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<Page>> {
-    reads.iter().map(|(shard, read)| page(conn, *shard, read)).collect()
+    let some = present(conn, reads)?;
+    let answer = |((shard, read), some): (&(ShardId, Read), bool)| match (read, some) {
+        (Read::Leases { .. }, false) => Ok(Page::Leases(Vec::new())),
+        (Read::Holds, false) => Ok(Page::Holds(Vec::new())),
+        (Read::Flows { .. }, false) => Ok(Page::Flows(Vec::new())),
+        (Read::Due { .. }, false) => Ok(Page::Due { rows: Vec::new(), next: None }),
+        _ => page(conn, *shard, read),
+    };
+    reads.iter().zip(some).map(answer).collect()
+}
+
+/// Is there anything to read? A node that takes shards asks the same of all of them, and most have
+/// nothing: one statement finds out which. Each part reads the first entry of an index, in its order,
+/// so that no plan looks through a table for what is not there.
+fn present(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<bool>> {
+    const SQL: &str = "SELECT x.n, CASE x.kind
+          WHEN 1 THEN (SELECT 1 FROM duly.leases AS l WHERE l.shard = x.shard
+            ORDER BY l.shard, l.run LIMIT 1) IS NOT NULL
+          WHEN 2 THEN (SELECT 1 FROM duly.holds AS h WHERE h.shard = x.shard
+            ORDER BY h.shard, h.scope, h.namespace, h.queue LIMIT 1) IS NOT NULL
+          WHEN 3 THEN (SELECT 1 FROM duly.runs AS r WHERE r.state = 2 AND r.shard = x.shard
+            ORDER BY r.shard, r.namespace, r.queue, r.kind, r.priority, r.lane, r.grp LIMIT 1)
+            IS NOT NULL
+          ELSE (SELECT 1 FROM duly.runs AS r WHERE r.shard = x.shard AND r.bucket IS NOT NULL
+              AND r.bucket >= x.first AND r.bucket < x.until
+              ORDER BY r.shard, r.bucket, r.id LIMIT 1) IS NOT NULL
+            OR (SELECT 1 FROM duly.jobs AS j WHERE j.shard = x.shard AND j.bucket IS NOT NULL
+              AND j.bucket >= x.first AND j.bucket < x.until
+              ORDER BY j.shard, j.bucket, j.id LIMIT 1) IS NOT NULL
+            OR (SELECT 1 FROM duly.backlogs AS b WHERE b.shard = x.shard
+              AND b.bucket >= x.first AND b.bucket < x.until
+              ORDER BY b.shard, b.bucket, b.id LIMIT 1) IS NOT NULL
+          END
+        FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS x(shard, kind, first, until, n)";
+    let mut some = vec![true; reads.len()];
+    let (mut at, mut arrays) = (Vec::new(), [const { Vec::<i64>::new() }; 4]);
+    for (place, (shard, read)) in reads.iter().enumerate() {
+        let (kind, first, until) = match read {
+            Read::Leases { .. } => (1, 0, 0),
+            Read::Holds => (2, 0, 0),
+            Read::Flows { .. } => (3, 0, 0),
+            Read::Due { from, before, .. } => {
+                (4, Bucket::earliest(*from).start.micros(), before.micros())
+            }
+            _ => continue,
+        };
+        at.push(place);
+        let values = [i64::from(shard.0), kind, first, until];
+        arrays.iter_mut().zip(values).for_each(|(array, value)| array.push(value));
+    }
+    if at.len() < MANY_READS {
+        return Ok(some);
+    }
+    let params: Vec<Param<'_>> = arrays.iter().map(|a| (a as _, Type::INT8_ARRAY)).collect();
+    for row in conn.query(SQL, &params)? {
+        let n: usize = cols(&row, "shards", 0).num()?;
+        if let Some(place) = at.get(n.saturating_sub(1)) {
+            some[*place] = row.try_get(1)?;
+        }
+    }
+    Ok(some)
 }
 
 /// Are these answered by one statement, which sees one state by itself?

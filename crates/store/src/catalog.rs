@@ -15,6 +15,11 @@ use model::{Namespace, Text, Time};
 pub trait Catalog: Send + Sync {
     /// In the order of the places.
     fn entries(&self, places: &[Place]) -> Result<Vec<Option<Entry>>, StoreError>;
+    /// The revision of the last change that this process's node has seen with its lease's renewal, so
+    /// that whoever follows entries need not ask while nothing changed. None: not known, so ask.
+    fn seen_rev(&self) -> Option<u64> {
+        None
+    }
     /// Entries of one kind in the order of (namespace, name).
     fn list_entries(&self, list: &List) -> Result<Vec<Entry>, StoreError>;
     /// Durable before it answers.

@@ -49,6 +49,10 @@ pub trait Store: Send + Sync {
     /// Extends the node's lease (makes it if it is new) and returns the cluster as it then is.
     /// An expired lease is simply renewed: expired is not lost.
     fn renew(&self, renew: Renew) -> Result<Cluster, StoreError>;
+    /// Transactions that this process has asked for so far, where that costs others something.
+    fn transactions(&self) -> Option<u64> {
+        None
+    }
     /// What this process's node says of itself in its lease row, from now on and in later renewals.
     /// A store that one process has for itself has nobody to tell.
     fn introduce(&self, _node: NodeId, _about: &About) -> Result<(), StoreError> {

@@ -30,7 +30,7 @@ pub use dump::{Dump, ShardDump};
 
 use crate::{Committed, Outcome, Store, StoreError};
 use cluster::Shard;
-use model::cluster::{Cluster, Give, NodeLease, Renew, Take, Taken};
+use model::cluster::{About, Cluster, Give, NodeLease, Renew, Take, Taken};
 use model::id::{NodeId, ShardId};
 use model::job::Spec;
 use model::read::{Page, Read};
@@ -59,6 +59,8 @@ struct Data {
     shards: Vec<Shard>,
     /// Until when each node's lease lasts.
     nodes: BTreeMap<NodeId, Time>,
+    /// What they said of themselves.
+    about: BTreeMap<NodeId, About>,
     catalog: catalog::Entries,
 }
 
@@ -82,6 +84,7 @@ impl MemoryStore {
         let data = Data {
             shards: (0..shards).map(|shard| Shard::new(ShardId(shard))).collect(),
             nodes: BTreeMap::new(),
+            about: BTreeMap::new(),
             catalog: catalog::Entries::default(),
         };
         let replicated = data.clone();
@@ -160,7 +163,14 @@ impl Data {
     }
 
     fn leases(&self) -> Vec<NodeLease> {
-        self.nodes.iter().map(|(node, expires)| NodeLease::new(*node, *expires)).collect()
+        let lease = |(node, expires): (&NodeId, &Time)| match self.about.get(node) {
+            Some(about) => {
+                let (owns, address) = (about.owns, about.address.clone());
+                NodeLease { node: *node, expires: *expires, owns, address }
+            }
+            None => NodeLease::new(*node, *expires),
+        };
+        self.nodes.iter().map(lease).collect()
     }
 }
 
@@ -215,6 +225,11 @@ impl Store for MemoryStore {
             nodes: state.data.leases(),
             shards: state.data.shards.iter().map(Shard::row).collect(),
         })
+    }
+
+    fn introduce(&self, node: NodeId, about: &About) -> Result<(), StoreError> {
+        self.state().data.about.insert(node, about.clone());
+        Ok(())
     }
 
     fn take(&self, takes: &[Take]) -> Result<Vec<Option<Taken>>, StoreError> {

@@ -1,9 +1,9 @@
 //! The task that works at bulk operations.
 
 use super::{Bulk, Kept, Meant, Status, Verb, find, kept, write};
-use crate::limits::{BULK_AGAIN, BULK_KEPT, BULK_LIST, BULK_PAUSE, BULK_SLICE};
+use crate::limits::{BULK_AGAIN, BULK_KEPT, BULK_LIST, BULK_PAUSE, BULK_ROUNDS, BULK_SLICE};
 use crate::{NodeHandle, Reading};
-use model::{RunId, Text};
+use model::{RunId, ShardId, Text};
 use shard::command::{Answer, Command, Refused};
 use store::catalog::{EntryChange, Kind, List};
 
@@ -14,12 +14,24 @@ pub async fn work(node: NodeHandle) {
         // A store that does not answer is asked again; what was done is not done twice.
         let busy = pass(&node).await.unwrap_or(true);
         let pause = if busy { BULK_PAUSE } else { BULK_AGAIN };
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = node.shared.bulk.notified(), if !busy => {}
-            () = node.events().closed() => return,
+        let before = mark(&node);
+        for _ in 0..BULK_ROUNDS {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = node.shared.bulk.notified(), if !busy => break,
+                () = node.events().closed() => return,
+            }
+            if busy || before.is_none() || mark(&node) != before {
+                break;
+            }
         }
     }
+}
+
+/// While this stays as it is, nothing was asked for and nothing has fallen to this node. None: nobody
+/// knows.
+fn mark(node: &NodeHandle) -> Option<(u64, Vec<ShardId>)> {
+    Some((node.catalog_rev()?, node.view().here.clone()))
 }
 
 /// A slice of each operation that runs. Is there more to do?

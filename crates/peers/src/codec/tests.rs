@@ -195,7 +195,8 @@ fn letters() -> Vec<Letter> {
     all.extend(answers().into_iter().map(answer));
     all.push(Letter::Core(Message::Gone { id: CommandId(5) }));
     all.push(Letter::Core(Message::Ask { shard: ShardId(0) }));
-    all.push(Letter::Core(Message::Gave { shard: ShardId(9) }));
+    all.push(Letter::Core(Message::Gave { shard: ShardId(9), epoch: None }));
+    all.push(Letter::Core(Message::Gave { shard: ShardId(255), epoch: Some(Epoch::MAX) }));
     all.push(Letter::Stop(run(), Token(3)));
     all.extend(CHANGES.map(|(_, what)| Letter::Changed(what)));
     all.push(Letter::Watch(run()));

@@ -64,6 +64,7 @@ impl Host {
             {
                 // The shard was closed under it: its new owner is found by the next tick.
                 if let Some(route) = self.routes.get_mut(&id) {
+                    route.moved(local);
                     route.look_again(local);
                 }
             }
@@ -109,6 +110,7 @@ impl Host {
             self.shards.values().filter(|s| s.is_fenced()).map(Shard::id).collect();
         fenced.into_iter().for_each(|id| self.close(local, id));
         let mut takes = std::mem::take(&mut self.pending_takes);
+        let gifts = self.unwrap_gifts(local, &mut takes);
         takes.retain(|take| !self.shards.contains_key(&take.shard));
         for (id, shard) in &self.shards {
             if let Some(wish) = shard.wants_epoch() {
@@ -118,7 +120,7 @@ impl Host {
         }
         if !takes.is_empty() {
             self.owning = true;
-            self.call(local, Under::Take(takes.clone()), StoreCall::Take(takes));
+            self.call(local, Under::Take(takes.clone(), gifts), StoreCall::Take(takes));
             return;
         }
         self.bequeath();
@@ -134,6 +136,28 @@ impl Host {
             self.owning = true;
             self.call(local, Under::Give(gives.clone()), StoreCall::Give(gives));
         }
+    }
+
+    /// What other nodes said they gave us joins what a renewal found. A letter that was late, or said
+    /// twice, names an epoch that has passed: the store refuses it.
+    fn unwrap_gifts(&mut self, local: Time, takes: &mut Vec<Take>) -> BTreeSet<ShardId> {
+        let mut gifts = std::mem::take(&mut self.gifts);
+        if self.ownership.waits(local) {
+            return BTreeSet::new(); // What was said may be of the lost tail.
+        }
+        gifts.retain(|id, _| !self.shards.contains_key(id));
+        takes.retain(|take| gifts.get(&take.shard).is_none_or(|epoch| *epoch < take.epoch));
+        for take in takes.iter() {
+            gifts.remove(&take.shard);
+        }
+        let node = self.node;
+        takes.extend(gifts.iter().map(|(id, epoch)| Take {
+            shard: *id,
+            node,
+            epoch: *epoch,
+            by: 1,
+        }));
+        gifts.into_keys().collect()
     }
 
     /// A node that leaves gives its shards away, a few at a time: each waits for its heir to load it.
@@ -221,7 +245,9 @@ impl Host {
                     self.lease_renewed(local, sent, id, view.now);
                 }
             }
-            (Under::Take(takes), StoreAnswer::Take(taken)) => self.taken(local, &takes, taken),
+            (Under::Take(takes, gifts), StoreAnswer::Take(taken)) => {
+                self.taken(local, &takes, &gifts, taken);
+            }
             (Under::Give(gives), StoreAnswer::Give(given)) => {
                 self.owning = false;
                 for (give, given) in gives.into_iter().zip(given) {
@@ -229,7 +255,8 @@ impl Host {
                     self.close(local, give.shard);
                     if given {
                         self.ownership.gave(give.shard, give.to);
-                        let message = Message::Gave { shard: give.shard };
+                        let epoch = give.epoch.0.checked_add(1).map(Epoch);
+                        let message = Message::Gave { shard: give.shard, epoch };
                         self.outputs.push_back(HostOutput::Send(give.to, message));
                         let event = Output::Event(Event::Gave);
                         self.outputs.push_back(HostOutput::Shard(give.shard, event));
@@ -237,7 +264,7 @@ impl Host {
                 }
             }
             // A take or a gift without an answer shows in the next renewal.
-            (Under::Take(_) | Under::Give(_), _) => {
+            (Under::Take(..) | Under::Give(_), _) => {
                 self.owning = false;
                 self.renew_soon(local);
             }
@@ -318,6 +345,7 @@ impl Host {
         let held = self.shards.iter().map(|(id, shard)| (*id, shard.epoch())).collect();
         let found = self.ownership.handle_renewed(local, took, view, &held);
         self.vanish(local);
+        self.ask_heirs(local);
         found.fenced.into_iter().for_each(|id| self.close(local, id));
         if found.lost_tail {
             for (id, shard) in &mut self.shards {
@@ -357,7 +385,13 @@ impl Host {
         }
     }
 
-    fn taken(&mut self, local: Time, takes: &[Take], taken: Vec<Option<Taken>>) {
+    fn taken(
+        &mut self,
+        local: Time,
+        takes: &[Take],
+        gifts: &BTreeSet<ShardId>,
+        taken: Vec<Option<Taken>>,
+    ) {
         self.owning = false;
         let Some(now) = self.now(local) else { return };
         let alive = self.ownership.alive();
@@ -371,6 +405,10 @@ impl Host {
                     self.shards.insert(id, shard);
                     let event = Output::Event(Event::TookOver);
                     self.outputs.push_back(HostOutput::Shard(id, event));
+                    if gifts.contains(&id) {
+                        let event = Output::Event(Event::TookGift);
+                        self.outputs.push_back(HostOutput::Shard(id, event));
+                    }
                 }
                 // Somebody else has it.
                 (Some(_), None) => self.close(local, id),

@@ -4,7 +4,7 @@
 use super::{Host, HostOutput, Message};
 use crate::batch::Output;
 use crate::command::{Answer, Command, CommandId, Refused};
-use crate::limits::{HEARD_MAX, PARTING_MAX, ROUTE_AGAIN};
+use crate::limits::{GIFTS_MAX, HEARD_MAX, PARTING_MAX, ROUTE_AGAIN, ROUTE_WAIT};
 use crate::shard::Caller;
 use model::{NodeId, ShardId, Span, Time};
 
@@ -17,6 +17,7 @@ pub(super) struct Route {
     /// Local time until which an owner is looked for.
     pub(super) patience: Time,
     pub(super) sent_to: Option<NodeId>,
+    pub(super) sent_at: Time,
     pub(super) tries: u32,
     /// Not to be tried before this: an owner that has just refused refuses again.
     pub(super) again_at: Time,
@@ -24,7 +25,25 @@ pub(super) struct Route {
 
 impl Route {
     pub(super) fn new(shard: ShardId, command: Command, deadline: Time, patience: Time) -> Route {
-        Route { shard, command, deadline, patience, sent_to: None, tries: 0, again_at: Time::MIN }
+        Route {
+            shard,
+            command,
+            deadline,
+            patience,
+            sent_to: None,
+            sent_at: Time::MIN,
+            tries: 0,
+            again_at: Time::MIN,
+        }
+    }
+
+    /// Who had it has no more: patience is for the time without an owner, and a claim may have
+    /// waited long with one.
+    pub(super) fn moved(&mut self, local: Time) {
+        if self.sent_to.is_some() {
+            let stood = local.since(self.sent_at).max(Span::ZERO);
+            self.patience = self.patience.plus(stood).min(self.deadline);
+        }
     }
 
     pub(super) fn look_again(&mut self, local: Time) {
@@ -62,6 +81,7 @@ impl Host {
             && !self.giving.contains_key(&route.shard)
         {
             route.sent_to = Some(self.node);
+            route.sent_at = local;
             route.tries += 1;
             let deadline = now.plus(route.deadline.since(local));
             let command = route.command.clone();
@@ -72,6 +92,7 @@ impl Host {
             && owner != self.node
         {
             route.sent_to = Some(owner);
+            route.sent_at = local;
             route.tries += 1;
             let message = Message::Forward {
                 id,
@@ -85,6 +106,24 @@ impl Host {
         }
         if route.patience <= local {
             self.answer(id, Answer::Refused(Refused::NotOwner));
+        }
+    }
+
+    /// Commands that were sent to a node which died: whoever has its shard now knows what became of
+    /// them, because what the dead one had not committed by then it never will. Only where asking
+    /// again is safe; the others hear at their deadline that nobody knows.
+    pub(super) fn ask_heirs(&mut self, local: Time) {
+        let alive = self.ownership.alive();
+        let (node, ownership) = (self.node, &self.ownership);
+        for route in self.routes.values_mut() {
+            let died = |to: &NodeId| *to != node && !alive.contains(to);
+            if let Some(to) = route.sent_to.filter(died)
+                && ownership.owner(route.shard).is_some_and(|owner| owner != to)
+                && route.command.is_repeatable()
+            {
+                route.patience = local.plus(ROUTE_WAIT).min(route.deadline);
+                route.look_again(local);
+            }
         }
     }
 
@@ -123,7 +162,11 @@ impl Host {
             }
             Message::Answer { id, answer, try_no } => {
                 let refused = answer == Answer::Refused(Refused::NotOwner);
-                match self.routes.get_mut(&id).filter(|route| route.tries == try_no) {
+                let mut route = self.routes.get_mut(&id).filter(|route| route.tries == try_no);
+                if let Some(route) = route.as_mut().filter(|_| refused) {
+                    route.moved(local);
+                }
+                match route {
                     // A definite refusal: the shard has moved. Look for its owner again.
                     Some(route) if refused && route.patience > local => {
                         route.look_again(local);
@@ -152,6 +195,9 @@ impl Host {
                     owned.drain();
                     self.giving.insert(shard, from);
                 }
+            }
+            Message::Gave { shard, epoch: Some(epoch) } if self.gifts.len() < GIFTS_MAX => {
+                self.gifts.insert(shard, epoch);
             }
             Message::Gave { .. } => self.renew_soon(local),
         }

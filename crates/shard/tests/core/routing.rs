@@ -2,9 +2,10 @@
 
 use crate::support::cluster::*;
 use crate::support::{every, now, worker};
+use model::row::Made;
 use model::{Namespace, NodeId, Span};
 use shard::Event;
-use shard::command::{Answer, Claim, Command, Refused};
+use shard::command::{Answer, Claim, Command, KeyOf, NewJob, Refused};
 use shard::host::Message;
 
 /// Two nodes with shards; a shard of the second one.
@@ -224,4 +225,35 @@ fn only_the_node_where_a_shard_belongs_is_given_it() {
     nodes.deliver((other, owner, Message::Ask { shard: model::ShardId(shard) }));
     nodes.pass(SEC);
     assert_eq!(nodes.owner(shard), 1);
+}
+
+/// The owner dies after it has committed and before it has said so. Whoever has its shard then knows by
+/// the key, and the caller need not wait for its deadline; one without a key hears that nobody knows.
+#[test]
+fn a_submission_with_a_key_is_answered_by_the_heir_of_a_node_that_died() {
+    let (mut nodes, shard) = two();
+    nodes.hold_messages = true;
+    let mut asked = Vec::new();
+    for key in [Some(KeyOf { key: "k".into(), body: 7 }), None] {
+        let id = nodes.job_id(shard);
+        let job = NewJob { id, spec: std::sync::Arc::new(now()), key, paused: false };
+        asked.push((id, nodes.ask(0, shard, Command::Submit(vec![job]))));
+    }
+    let forwards: Vec<_> = nodes.messages.drain(..).collect();
+    forwards.into_iter().for_each(|forward| nodes.deliver(forward));
+    nodes.settle();
+    // Committed; its answers are lost, and nothing more comes from there.
+    nodes.messages.clear();
+    nodes.nodes[1].hold_calls = true;
+    let rows = nodes.rows();
+    assert!(rows >= 2);
+    nodes.pass(Span::from_millis(6_500));
+    assert_eq!(nodes.owner(shard), 0);
+    let (id, keyed) = asked[0];
+    let Some(Answer::Submitted(answers)) = nodes.heard(0, keyed) else { panic!("no answer") };
+    assert!(matches!(&answers[0], Ok(done) if done.made == Made::Job(id)), "{answers:?}");
+    assert_eq!(nodes.heard(0, asked[1].1), None);
+    nodes.pass(Span::from_secs(2));
+    assert_eq!(nodes.heard(0, asked[1].1), Some(Answer::Refused(Refused::Unknown)));
+    assert_eq!(nodes.rows(), rows, "nothing was made twice");
 }

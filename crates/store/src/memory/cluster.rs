@@ -69,6 +69,8 @@ impl Data {
     pub fn renew(&mut self, renew: Renew, now: Time) {
         self.nodes.insert(renew.node, now.plus(renew.ttl));
         self.nodes.retain(|node, expires| *node == renew.node || now.since(*expires) < LEASE_KEPT);
+        let nodes = &self.nodes;
+        self.about.retain(|node, _| nodes.contains_key(node));
     }
 
     pub fn take(&mut self, take: Take, now: Time, incarnation: u64) -> Option<Taken> {
