@@ -147,7 +147,7 @@ impl Driver {
                     self.shared.events.pages(pages);
                 }
                 if which == Which::Commit {
-                    for (node, run) in self.shared.events.answered(id, &answer) {
+                    for (node, run) in self.shared.events.answered(id, &answer, &self.shared.specs) {
                         self.mail(node, Letter::Ended(run));
                     }
                     self.shared.metrics.answered(id, &answer);
