@@ -84,6 +84,7 @@ impl Node {
             live,
             callers: BTreeMap::new(),
             exclusive: options.exclusive,
+            hurrying: false,
             hurried: 0,
             looked: Time::MIN,
             post: options.post,

@@ -205,6 +205,11 @@ impl Shard {
         })
     }
 
+    /// Decisions in the batch that was sent last.
+    pub(crate) fn decided_in_commit(&self) -> usize {
+        self.pipeline.sent().map_or(0, |batch| batch.commands.len() + batch.own.len())
+    }
+
     /// Nothing on the wheel is due before this when the batch that is sent now is durable; written
     /// now and then, and only when nothing overdue is left to decide: the next owner would not
     /// look for it.

@@ -27,13 +27,31 @@ impl Route {
         Route { shard, command, deadline, patience, sent_to: None, tries: 0, again_at: Time::MIN }
     }
 
-    pub(super) fn look_again(&mut self, local: Time) {
-        self.sent_to = None;
-        self.again_at = local.plus(ROUTE_AGAIN);
-    }
 }
 
 impl Host {
+    pub(super) fn begin_route(&mut self, id: CommandId, route: Route) {
+        self.unsent.insert(id);
+        self.route_ends.insert((route.deadline, id));
+        self.routes.insert(id, route);
+    }
+
+    pub(super) fn forget_route(&mut self, id: CommandId) -> Option<Route> {
+        let route = self.routes.remove(&id)?;
+        self.unsent.remove(&id);
+        self.route_ends.remove(&(route.deadline, id));
+        Some(route)
+    }
+
+    /// Its owner is looked for once more.
+    pub(super) fn look_again(&mut self, local: Time, id: CommandId) {
+        if let Some(route) = self.routes.get_mut(&id) {
+            route.sent_to = None;
+            route.again_at = local.plus(ROUTE_AGAIN);
+            self.unsent.insert(id);
+        }
+    }
+
     /// Sends a command to its owner, or waits for there to be one. Repeats only after a definite
     /// refusal.
     pub(super) fn route(&mut self, local: Time, id: CommandId) {
@@ -63,6 +81,8 @@ impl Host {
         {
             route.sent_to = Some(self.node);
             route.tries += 1;
+            self.unsent.remove(&id);
+            self.stirred.now.insert(route.shard);
             let deadline = now.plus(route.deadline.since(local));
             let command = route.command.clone();
             shard.handle_command(now, Caller { id, deadline }, command);
@@ -73,6 +93,7 @@ impl Host {
         {
             route.sent_to = Some(owner);
             route.tries += 1;
+            self.unsent.remove(&id);
             let message = Message::Forward {
                 id,
                 shard: route.shard,
@@ -98,7 +119,7 @@ impl Host {
             }
             let message = Message::Answer { id: theirs, answer, try_no };
             self.outputs.push_back(HostOutput::Send(node, message));
-        } else if let Some(route) = self.routes.remove(&id) {
+        } else if let Some(route) = self.forget_route(id) {
             let output = Output::Reply(id, answer);
             self.outputs.push_back(HostOutput::Shard(route.shard, output));
         }
@@ -116,6 +137,7 @@ impl Host {
                 match (self.shards.get_mut(&shard), now) {
                     (Some(shard), Some(now)) if !giving => {
                         let caller = Caller { id: mine, deadline: now.plus(wait) };
+                        self.stirred.now.insert(shard.id());
                         shard.handle_command(now, caller, command);
                     }
                     _ => self.answer(mine, Answer::Refused(Refused::NotOwner)),
@@ -126,7 +148,7 @@ impl Host {
                 match self.routes.get_mut(&id).filter(|route| route.tries == try_no) {
                     // A definite refusal: the shard has moved. Look for its owner again.
                     Some(route) if refused && route.patience > local => {
-                        route.look_again(local);
+                        self.look_again(local, id);
                         self.look(local);
                     }
                     Some(_) => self.answer(id, answer),
@@ -150,6 +172,7 @@ impl Host {
                     && let Some(owned) = self.shards.get_mut(&shard)
                 {
                     owned.drain();
+                    self.stirred.now.insert(shard);
                     self.giving.insert(shard, from);
                 }
             }
@@ -164,7 +187,7 @@ impl Host {
             && let Some(route) = self.routes.get_mut(id).filter(|route| route.tries == *try_no)
         {
             if route.patience > local {
-                route.look_again(local);
+                self.look_again(local, *id);
                 self.look(local);
             } else {
                 self.answer(*id, Answer::Refused(Refused::NotOwner));
