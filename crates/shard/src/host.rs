@@ -20,8 +20,8 @@ use model::read::{Page, Read};
 use model::row::Commit;
 use model::{Epoch, NodeId, ShardId, Span, Time};
 use routing::Route;
-use stir::Stirred;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use stir::Stirred;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallId(pub u64);
@@ -96,7 +96,9 @@ pub struct Host {
     renewing_beside: usize,
     /// The latest renewal whose answer set `expires`.
     renewed_by: CallId,
-    committing: bool,
+    /// Commits on their way, and how many there may be.
+    committing: usize,
+    commits_at_once: usize,
     /// No commit before this (local time): more callers are about to ask.
     commit_after: Time,
     /// What follows from inputs waits until all that are there were heard.
@@ -158,7 +160,8 @@ impl Host {
             owning: false,
             renewing_beside: 0,
             renewed_by: CallId(0),
-            committing: false,
+            committing: 0,
+            commits_at_once: 1,
             commit_after: Time::MIN,
             gathering: false,
             stirred: Stirred::default(),
@@ -183,6 +186,12 @@ impl Host {
 
     pub fn set_sizes(&mut self, sizes: Sizes) {
         self.sizes = sizes;
+    }
+
+    /// For a store that takes commits in order and makes several durable at once: so many are on
+    /// their way. Before the first shard is taken.
+    pub fn set_commits_at_once(&mut self, commits: usize) {
+        self.commits_at_once = commits.max(1);
     }
 
     /// For a store inside this process, whose clock is read on this machine: if it jumps, it was

@@ -1,12 +1,14 @@
 //! Store calls: what the shards and the ownership ask of the store, and what its answers mean to
-//! them. One commit lane; one ownership call at a time, so that answers cannot overtake each other,
+//! them. One commit lane, in which a few may be on their way; one ownership call at a time, so that answers cannot overtake each other,
 //! and beside it a few renewals that only keep the lease.
 
 use super::stir::Marks;
 use super::{CallId, Host, HostOutput, Message, Refusal, StoreAnswer, StoreCall, Under};
 use crate::batch::{Event, Output};
 use crate::command::{Answer, Refused};
-use crate::limits::{CLOCK_STEP, COMMIT_MANY, COMMIT_PAUSE, LOOK_AGAIN, MOVES_AT_ONCE, NODE_TTL, RENEWALS_BESIDE};
+use crate::limits::{
+    CLOCK_STEP, COMMIT_MANY, COMMIT_PAUSE, LOOK_AGAIN, MOVES_AT_ONCE, NODE_TTL, RENEWALS_BESIDE,
+};
 use crate::pipeline::CommitEnd;
 use crate::rows::ReadId;
 use crate::shard::Shard;
@@ -102,7 +104,7 @@ impl Host {
     fn commit(&mut self, local: Time, stirred: Marks) -> Marks {
         self.stirred.to_commit.add(stirred);
         let Some(now) = self.now(local) else { return stirred };
-        if self.committing || self.is_gathering_callers(local) {
+        if self.committing >= self.commits_at_once || self.is_gathering_callers(local) {
             return stirred;
         }
         let asked = std::mem::take(&mut self.stirred.to_commit);
@@ -115,7 +117,7 @@ impl Host {
             }
         }
         if !commits.is_empty() {
-            self.committing = true;
+            self.committing += 1;
             let pause = if decided >= COMMIT_MANY { COMMIT_PAUSE } else { Span::ZERO };
             self.commit_after = local.plus(pause);
             let under = commits.iter().map(|c| (c.shard, c.seq, c.epoch)).collect();
@@ -134,7 +136,8 @@ impl Host {
 
     /// When a commit that waits for more callers goes, in local time.
     pub(super) fn next_commit(&self, local: Time) -> Option<Time> {
-        let waits = !self.committing && !self.stirred.to_commit.is_empty();
+        let free = self.committing < self.commits_at_once;
+        let waits = free && !self.stirred.to_commit.is_empty();
         (waits && self.is_gathering_callers(local)).then_some(self.commit_after)
     }
 
@@ -293,7 +296,7 @@ impl Host {
         under: Vec<(ShardId, u64, Epoch)>,
         answer: StoreAnswer,
     ) {
-        self.committing = false;
+        self.committing = self.committing.saturating_sub(1);
         let ends = match answer {
             StoreAnswer::Commit { now, ends } => {
                 self.sample(sent, local, now);
@@ -416,6 +419,7 @@ impl Host {
                 (None, Some(taken)) => {
                     let mut shard = Shard::new(id, self.node, taken, &alive, now, self.planted);
                     shard.set_sizes(self.sizes);
+                    shard.set_commits_at_once(self.commits_at_once);
                     self.shards.insert(id, shard);
                     let event = Output::Event(Event::TookOver);
                     self.outputs.push_back(HostOutput::Shard(id, event));

@@ -26,7 +26,6 @@ impl Route {
     pub(super) fn new(shard: ShardId, command: Command, deadline: Time, patience: Time) -> Route {
         Route { shard, command, deadline, patience, sent_to: None, tries: 0, again_at: Time::MIN }
     }
-
 }
 
 impl Host {

@@ -48,7 +48,7 @@ impl Marks {
     pub fn iter(self) -> impl Iterator<Item = ShardId> {
         let words = self.0.into_iter().enumerate();
         words.flat_map(|(index, word)| {
-            let bits = (0..64_u16).filter(move |bit| word >> bit & 1 == 1);
+            let bits = (0..64_u16).filter(move |bit| (word >> bit) & 1 == 1);
             bits.map(move |bit| ShardId(index as u16 * 64 + bit))
         })
     }
@@ -102,10 +102,6 @@ impl Stirred {
 }
 
 impl Host {
-    pub(super) fn stir(&mut self, shard: ShardId) {
-        self.stirred.now.insert(shard);
-    }
-
     pub(super) fn stir_all(&mut self) {
         self.shards.keys().for_each(|shard| self.stirred.now.insert(*shard));
     }
