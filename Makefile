@@ -1,5 +1,5 @@
 # The command a person types is the command CI runs.
-.PHONY: run test check differential tools sim sim-long chaos chaos-long chaos-cluster bench-core bench-start
+.PHONY: run test check differential tools sim sim-long chaos chaos-long chaos-cluster bench bench-core bench-start
 
 # Builds the server and serves on http://127.0.0.1:7070, data in ./duly-data.
 run:
@@ -50,6 +50,10 @@ CHAOS_CLUSTER ?= 0
 chaos-cluster:
 	cargo build --profile test -p duly -p chaos
 	target/debug/chaos --cluster $(CHAOS_CLUSTER) --lies --keep target/chaos
+
+# duly alone on its embedded store, in about four minutes: a table beside the last recorded one.
+bench:
+	scripts/bench.sh
 
 # How long a start takes with a million stored jobs.
 bench-start:
