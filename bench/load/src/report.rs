@@ -13,7 +13,22 @@ pub struct Row {
     /// Lateness, or the time to the answer, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub millis: Option<Millis>,
+    /// The same as a curve: share of the jobs, milliseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<(f64, f64)>,
     pub tally: Tally,
+}
+
+/// Where a curve is looked at: close together at its upper end, which is what promises are about.
+const SHARES: [f64; 14] =
+    [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9995, 0.9999, 1.0];
+
+pub fn curve(micros: &Histogram<u64>) -> Vec<(f64, f64)> {
+    if micros.is_empty() {
+        return Vec::new();
+    }
+    let at = |share: f64| (share, micros.value_at_quantile(share) as f64 / 1_000.0);
+    SHARES.map(at).to_vec()
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -2,10 +2,11 @@
 
 use crate::Options;
 use crate::receiver::Receiver;
-use crate::report::{Millis, Row};
+use crate::report::{Millis, Row, curve};
 use crate::seen::{Due, Seen, Tally, histogram, now};
 use crate::submit::{Shape, bulk};
 use crate::worker;
+use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -120,7 +121,7 @@ impl Work {
             }
             all.wait(options, &done, progress)
         })?;
-        Ok(self.row(options.jobs, begun.elapsed(), None, Tally::default()))
+        Ok(self.row(options.jobs, begun.elapsed(), &histogram()?, Tally::default()))
     }
 
     fn singles(self, options: &Options, progress: &mut dyn FnMut(u64, u64)) -> Result<Row, String> {
@@ -137,7 +138,7 @@ impl Work {
         })?;
         let seconds = begun.elapsed();
         let times = all_times.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(self.row(options.jobs, seconds, Millis::of(&times), Tally::default()))
+        Ok(self.row(options.jobs, seconds, &times, Tally::default()))
     }
 
     fn with_workers(
@@ -183,7 +184,7 @@ impl Work {
             Some(_) => Duration::from_micros(seen.lateness().max()),
             None => begun.elapsed(),
         };
-        Ok(self.row(options.jobs, took, Millis::of(&seen.lateness()), seen.tally()))
+        Ok(self.row(options.jobs, took, &seen.lateness(), seen.tally()))
     }
 
     fn with_receiver(
@@ -208,18 +209,45 @@ impl Work {
             }
             all.wait_for(options, || seen.distinct(), progress)
         })?;
+        // Received is not recorded: none of them may be left under way.
+        wait_until_empty(options)?;
         let took = match due {
             Some(_) => Duration::from_micros(seen.lateness().max()),
             None => begun.elapsed(),
         };
-        Ok(self.row(options.jobs, took, Millis::of(&seen.lateness()), seen.tally()))
+        Ok(self.row(options.jobs, took, &seen.lateness(), seen.tally()))
     }
 
-    fn row(self, jobs: u64, took: Duration, millis: Option<Millis>, tally: Tally) -> Row {
+    fn row(self, jobs: u64, took: Duration, micros: &Histogram<u64>, tally: Tally) -> Row {
         let seconds = took.as_secs_f64();
         let per_second = if seconds > 0.0 { jobs as f64 / seconds } else { 0.0 };
-        Row { work: self.name().to_string(), jobs, seconds, per_second, millis, tally }
+        let (millis, curve) = (Millis::of(micros), curve(micros));
+        Row { work: self.name().to_string(), jobs, seconds, per_second, millis, curve, tally }
     }
+}
+
+#[derive(serde::Deserialize)]
+struct Queue {
+    ready: u64,
+    running: u64,
+    retrying: u64,
+}
+
+/// Nothing in the queue is unfinished.
+fn wait_until_empty(options: &Options) -> Result<(), String> {
+    let mut connection = options.server.connect().map_err(|error| error.to_string())?;
+    let path = format!("/v1/queues/{}", options.queue);
+    let begun = Instant::now();
+    while begun.elapsed() < options.time_limit {
+        let reply = connection.get(&path).map_err(|error| error.to_string())?;
+        let queue: Queue =
+            serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
+        if queue.ready + queue.running + queue.retrying == 0 {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Err(format!("some runs did not end within {:?}", options.time_limit))
 }
 
 const WORKER: &str = r#"{"worker":{"kind":"bench"}}"#;

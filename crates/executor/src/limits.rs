@@ -21,8 +21,9 @@ pub const BACK_MIN: Span = Span::from_millis(250);
 pub const BACK_MAX: Span = Span::from_secs(60);
 /// Hosts whose pace is remembered.
 pub const HOSTS_MAX: usize = 4_096;
-/// Runs one claim takes: few, so that queues share what is free.
-pub const CLAIM_BATCH: usize = 16;
+/// Runs one claim takes: what one host may have under way. A claim waits for a commit, so fewer would
+/// leave a fast receiver idle; more would take what other queues could send.
+pub const CLAIM_BATCH: usize = HOST_IN_FLIGHT_MAX;
 /// How long a claim waits for work before it is renewed.
 pub const CLAIM_WAIT: Span = Span::from_secs(20);
 /// What a claim may take beyond its wait.
@@ -42,8 +43,9 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 pub const RESOLVES_MAX: usize = 64;
 /// Addresses of one name that are tried; all of them are vetted.
 pub const ADDRESSES_MAX: usize = 4;
-/// Connections kept for the next webhook: for one host, and in all.
-pub const IDLE_PER_HOST_MAX: usize = 16;
+/// Connections kept for the next webhook: for one host as many as it may have under way, so that a
+/// busy one is not dialled again and again; and in all.
+pub const IDLE_PER_HOST_MAX: usize = HOST_IN_FLIGHT_MAX;
 pub const IDLE_MAX: usize = 256;
 /// Kept this long. Most servers keep theirs for 60 s or more; closing first avoids the race.
 pub const IDLE_TIME_MAX: Duration = Duration::from_secs(20);

@@ -4,7 +4,7 @@ use crate::secrets::Secrets;
 use crate::sign;
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::HeaderName;
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, Uri};
 use model::{Namespace, Text, Time};
 use std::sync::Arc;
@@ -73,7 +73,8 @@ impl Saying<'_> {
             ("x-scheduler-signature", short.ok_or_else(unsigned)?),
         ];
         for (name, value) in ours {
-            let value = value.parse().map_err(|_| format!("{name} cannot be sent"))?;
+            let value = HeaderValue::try_from(value);
+            let value = value.map_err(|_| format!("{name} cannot be sent"))?;
             // Ours replace a user's header of the same name.
             request.headers_mut().insert(HeaderName::from_static(name), value);
         }

@@ -51,8 +51,11 @@ impl Secret {
     fn short(&self, seconds: i64, body: &[u8]) -> Option<String> {
         let head = format!("{seconds}.");
         let mac = self.mac(&[head.as_bytes(), body])?;
-        let hex: String = mac.finalize().into_bytes().iter().map(|b| format!("{b:02x}")).collect();
-        Some(format!("v1={hex}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let bytes = mac.finalize().into_bytes();
+        let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let hex = digits.map(|digit| char::from(DIGITS[usize::from(digit)]));
+        Some("v1=".chars().chain(hex).collect())
     }
 
     /// Is one of the signatures in `header` ours, and is it fresh? Compared in constant time.

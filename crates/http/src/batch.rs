@@ -14,7 +14,7 @@ use axum::response::IntoResponse;
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
-use model::Namespace;
+use model::{Namespace, Text};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use shard::command::{Answer, Command, NewJob, Submitted};
@@ -37,7 +37,20 @@ pub async fn batch(
     let body = request.into_body();
     let results = if lines { maker.by_lines(body).await? } else { maker.whole(body).await? };
     let headers = [("idempotency-replayed", if maker.new { "false" } else { "true" })];
-    Ok((headers, Json(json!({ "results": results }))).into_response())
+    Ok((headers, Json(Results { results })).into_response())
+}
+
+#[derive(serde::Serialize)]
+struct Results {
+    results: Vec<Item>,
+}
+
+/// What became of one item.
+#[derive(serde::Serialize)]
+#[serde(untagged)]
+enum Item {
+    Made { status: u16, id: String },
+    Refused(Value),
 }
 
 /// What all items of a request share.
@@ -52,20 +65,23 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    async fn whole(&mut self, body: Body) -> Result<Vec<Value>, Refusal> {
+    async fn whole(&mut self, body: Body) -> Result<Vec<Item>, Refusal> {
         let body = axum::body::to_bytes(body, BODY_MAX).await.map_err(|_| too_large(BODY_MAX))?;
         let mut faults = Faults::default();
-        let items = read_items(json_text(&body)?, &mut faults);
+        let text = std::str::from_utf8(&body).map_err(|_| Refusal::not_json())?;
+        let items = read_items(text, &mut faults);
         if !faults.is_empty() {
+            // No object, or no JSON at all? Asked only now, so that a good batch is not read twice.
+            json_text(&body)?;
             return Err(Refusal::faults(faults));
         }
-        let items = items.iter().map(|item| item.get().as_bytes());
+        let items = items.iter().map(|item| Ok(item.get()));
         Ok(self.make(items, |index| format!("/jobs/{index}"), 0).await)
     }
 
     /// A slice of lines is made while the rest is still on its way: what a request holds in memory
     /// does not grow with it.
-    async fn by_lines(&mut self, mut body: Body) -> Result<Vec<Value>, Refusal> {
+    async fn by_lines(&mut self, mut body: Body) -> Result<Vec<Item>, Refusal> {
         let mut results = Vec::new();
         let mut lines: Vec<Vec<u8>> = Vec::new();
         let (mut rest, mut heard, mut kept) = (Vec::new(), 0, 0);
@@ -97,7 +113,7 @@ impl Maker<'_> {
     async fn flush(
         &mut self,
         lines: &mut Vec<Vec<u8>>,
-        results: &mut Vec<Value>,
+        results: &mut Vec<Item>,
     ) -> Result<(), Refusal> {
         let first = results.len();
         if first + lines.len() > BATCH_MAX {
@@ -106,7 +122,7 @@ impl Maker<'_> {
             );
             return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail));
         }
-        let items = lines.iter().map(Vec::as_slice);
+        let items = lines.iter().map(|line| json_text(line));
         results.extend(self.make(items, |index| format!("/{index}"), first).await);
         lines.clear();
         Ok(())
@@ -114,19 +130,20 @@ impl Maker<'_> {
 
     async fn make<'i>(
         &mut self,
-        items: impl Iterator<Item = &'i [u8]>,
+        items: impl Iterator<Item = Result<&'i str, Refusal>>,
         pointer: impl Fn(usize) -> String,
         first: usize,
-    ) -> Vec<Value> {
+    ) -> Vec<Item> {
         let (api, namespace) = (self.api, self.namespace);
-        let mut results: Vec<Value> = Vec::new();
+        let mut results: Vec<Item> = Vec::with_capacity(items.size_hint().0);
         // The jobs of one shard travel together, so that they share a commit.
-        let mut shards: BTreeMap<_, Vec<(usize, NewJob)>> = BTreeMap::new();
+        let mut shards: BTreeMap<_, (Vec<usize>, Vec<NewJob>)> = BTreeMap::new();
+        let mut used: Option<Text> = None;
         for (index, item) in items.enumerate() {
-            results.push(Value::Null);
+            results.push(Item::Refused(Value::Null));
             let place = first + index;
             let key = self.key.clone().map(|key| HeaderKey::Batch(key, place));
-            let job = json_text(item)
+            let job = item
                 .and_then(|text| read(api, namespace, text, &pointer(place), key))
                 .map(|job| asked_by(job, &self.request_id));
             match job {
@@ -135,37 +152,42 @@ impl Maker<'_> {
                     results[index] = self.one(naming::submit(api, job).await);
                 }
                 Ok(job) => {
-                    if node::queues::used(&api.node, namespace, &job.spec.queue).await.is_err() {
-                        results[index] = refused(&Refusal::from(node::Reading));
-                        continue;
+                    let queue = &job.spec.queue;
+                    if used.as_ref() != Some(queue) {
+                        if node::queues::used(&api.node, namespace, queue).await.is_err() {
+                            results[index] = refused(&Refusal::from(node::Reading));
+                            continue;
+                        }
+                        used = Some(queue.clone());
                     }
-                    shards.entry(job.id.shard()).or_default().push((index, job));
+                    let (places, jobs) = shards.entry(job.id.shard()).or_default();
+                    places.push(index);
+                    jobs.push(job);
                 }
                 Err(refusal) => results[index] = refused(&refusal),
             }
         }
-        for (shard, jobs) in shards {
-            let command = Command::Submit(jobs.iter().map(|(_, job)| job.clone()).collect());
-            match api.node.call(shard, command).await {
+        for (shard, (places, jobs)) in shards {
+            match api.node.call(shard, Command::Submit(jobs)).await {
                 Answer::Submitted(answers) => {
-                    for ((index, _), answer) in jobs.iter().zip(answers) {
-                        results[*index] = self.one(answer.map_err(Refusal::from));
+                    for (index, answer) in places.into_iter().zip(answers) {
+                        results[index] = self.one(answer.map_err(Refusal::from));
                     }
                 }
                 Answer::Refused(why) => {
                     let refusal = Refusal::from(why);
-                    jobs.iter().for_each(|(index, _)| results[*index] = refused(&refusal));
+                    places.iter().for_each(|index| results[*index] = refused(&refusal));
                 }
-                _ => jobs.iter().for_each(|(index, _)| results[*index] = refused(&unexpected())),
+                _ => places.iter().for_each(|index| results[*index] = refused(&unexpected())),
             }
         }
         results
     }
 
-    fn one(&mut self, answer: Result<Submitted, Refusal>) -> Value {
+    fn one(&mut self, answer: Result<Submitted, Refusal>) -> Item {
         self.new |= answer.as_ref().is_ok_and(|submitted| !submitted.replayed);
         match answer {
-            Ok(made) => json!({"status": 202, "id": naming::id_of(&made).to_string()}),
+            Ok(made) => Item::Made { status: 202, id: naming::id_of(&made).to_string() },
             Err(refusal) => refused(&refusal),
         }
     }
@@ -205,9 +227,9 @@ fn too_large(most: usize) -> Refusal {
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
 }
 
-fn refused(refusal: &Refusal) -> Value {
+fn refused(refusal: &Refusal) -> Item {
     let error = json!({
         "code": refusal.code, "detail": refusal.detail, "errors": refusal.errors,
     });
-    json!({"status": refusal.status.as_u16(), "error": error})
+    Item::Refused(json!({"status": refusal.status.as_u16(), "error": error}))
 }

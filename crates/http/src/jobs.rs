@@ -55,9 +55,10 @@ pub enum HeaderKey {
 }
 
 /// Who asked goes with the job: every attempt sends it.
-pub fn asked_by(job: NewJob, request_id: &RequestId) -> NewJob {
-    let request_id = Some(request_id.0.clone());
-    NewJob { spec: Arc::new(Spec { request_id, ..(*job.spec).clone() }), ..job }
+pub fn asked_by(mut job: NewJob, request_id: &RequestId) -> NewJob {
+    // Nobody else has it yet, so nothing is copied.
+    Arc::make_mut(&mut job.spec).request_id = Some(request_id.0.clone());
+    job
 }
 
 /// The body of `create`, for its description.

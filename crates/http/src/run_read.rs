@@ -153,10 +153,9 @@ pub fn time(at: Time) -> String {
 
 /// What a receiver answered need not be JSON; then it is shown as a string.
 pub fn json_or_text(bytes: &[u8]) -> Box<RawValue> {
-    let text = String::from_utf8_lossy(bytes);
-    let raw = RawValue::from_string(text.to_string());
-    let quoted = || serde_json::value::to_raw_value(&text).unwrap_or_default();
-    raw.unwrap_or_else(|_| quoted())
+    let quoted = || serde_json::value::to_raw_value(&String::from_utf8_lossy(bytes));
+    let raw = String::from_utf8(bytes.to_vec()).ok().map(RawValue::from_string);
+    raw.and_then(Result::ok).unwrap_or_else(|| quoted().unwrap_or_default())
 }
 
 pub const fn name(state: RunState) -> &'static str {

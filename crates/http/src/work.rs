@@ -99,7 +99,9 @@ async fn describe(api: &Api, leases: Vec<Leased>) -> Result<Vec<ClaimedRun>, Ref
     let wanted = leases.iter().map(|leased| (leased.run, leased.version)).collect();
     let specs = api.node.specs(wanted).await?;
     let mut runs = Vec::with_capacity(leases.len());
+    let now = api.node.now();
     for (leased, spec) in leases.into_iter().zip(specs) {
+        let run_id = leased.run.to_string();
         let kind = match spec.as_ref().map(|spec| &spec.target) {
             Some(Target::Worker { kind }) => kind.to_string(),
             _ => String::new(),
@@ -111,7 +113,8 @@ async fn describe(api: &Api, leases: Vec<Leased>) -> Result<Vec<ClaimedRun>, Ref
             other => (None, other),
         };
         runs.push(ClaimedRun {
-            run_id: leased.run.to_string(),
+            traceparent: wire::trace::parent(&run_id, leased.token.0),
+            run_id,
             job_id: leased.run.job.to_string(),
             job_name,
             payload_base64: bytes.as_ref().map(|spec| BASE64.encode(&spec.payload)),
@@ -123,10 +126,9 @@ async fn describe(api: &Api, leases: Vec<Leased>) -> Result<Vec<ClaimedRun>, Ref
             payload: payload.map(|spec| json_or_text(&spec.payload)),
             scheduled_for: time(leased.nominal),
             due_at: time(leased.due),
-            lease_expires_at: time(api.node.now().plus(leased.lease).min(leased.deadline)),
+            lease_expires_at: time(now.plus(leased.lease).min(leased.deadline)),
             deadline: time(leased.deadline),
             checkpoint: checkpoint(api, &leased).await?,
-            traceparent: wire::trace::parent(&leased.run.to_string(), leased.token.0),
         });
     }
     Ok(runs)
@@ -225,30 +227,56 @@ pub async fn settle(
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
-    let mut results = vec![Value::Null; count];
+    let mut results = Vec::with_capacity(count);
+    results.resize_with(count, SettledRun::default);
     for (shard, mut settles) in shards {
         let runs = settles.iter().map(|(_, settle)| settle.run).collect();
         let foreign = foreign(&api, namespace, &caller, shard, runs).await?;
-        settles.retain(|(index, settle)| keep(&foreign, settle.run, &mut results[*index]));
-        let command = Command::Settle(settles.iter().map(|(_, settle)| settle.clone()).collect());
-        let answers = match api.node.call(shard, command).await {
+        settles.retain(|(index, settle)| {
+            let own = !foreign.contains(&settle.run);
+            if !own {
+                results[*index] = SettledRun::stale(settle.run);
+            }
+            own
+        });
+        let (places, settles): (Vec<usize>, Vec<Settle>) = settles.into_iter().unzip();
+        let answers = match api.node.call(shard, Command::Settle(settles)).await {
             Answer::Settled(answers) => answers,
             Answer::Refused(refused) => return Err(refused.into()),
             _ => return Err(crate::refusal::unexpected()),
         };
-        for ((index, _), (run, answer)) in settles.iter().zip(answers) {
-            let mut result = json!({"run_id": run.to_string(), "status": "stale"});
+        for (index, (run, answer)) in places.into_iter().zip(answers) {
+            let mut result = SettledRun::stale(run);
             if let SettleAnswer::Ok { state, next } = answer {
-                result["status"] = json!("ok");
-                result["run_status"] = json!(name(state));
-                if let Some(next) = next {
-                    result["next_attempt_at"] = json!(time(next));
-                }
+                result.status = "ok";
+                result.run_status = Some(name(state));
+                result.next_attempt_at = next.map(time);
             }
-            results[*index] = result;
+            results[index] = result;
         }
     }
-    Ok(Json(json!({ "results": results })).into_response())
+    Ok(Json(Settled { results }).into_response())
+}
+
+#[derive(serde::Serialize)]
+struct Settled {
+    results: Vec<SettledRun>,
+}
+
+#[derive(Default, serde::Serialize)]
+struct SettledRun {
+    run_id: String,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_attempt_at: Option<String>,
+}
+
+impl SettledRun {
+    fn stale(run: RunId) -> SettledRun {
+        SettledRun { run_id: run.to_string(), status: "stale", ..SettledRun::default() }
+    }
 }
 
 /// Runs of another namespace than the one a key is bound to: no token of theirs is valid for it.

@@ -1,25 +1,37 @@
 //! Carries the core's store calls to a store and brings back the answers in the core's words.
 
+use model::row::Commit;
 use shard::host::Refusal;
 use shard::{CommitEnd, StoreAnswer, StoreCall};
-use store::{Outcome, Store, StoreError};
+use store::{Committed, Outcome, Store, StoreError};
 
 pub fn carry(store: &dyn Store, call: &StoreCall) -> StoreAnswer {
     let answer = match call {
-        StoreCall::Commit(commits) => store.commit(commits).map(|committed| StoreAnswer::Commit {
-            now: committed.now,
-            ends: committed.outcomes.into_iter().map(end).collect(),
-        }),
+        StoreCall::Commit(commits) => store.commit(commits).map(committed),
         StoreCall::Read(reads) => store.read(reads).map(StoreAnswer::Read),
         StoreCall::Renew(renew) => store.renew(*renew).map(StoreAnswer::Renew),
         StoreCall::Take(takes) => store.take(takes).map(StoreAnswer::Take),
         StoreCall::Give(gives) => store.give(gives).map(StoreAnswer::Give),
     };
-    answer.unwrap_or_else(|error| match error {
+    answer.unwrap_or_else(failed)
+}
+
+/// A commit that is durable after a `sync`.
+pub fn apply(store: &dyn Store, commits: &[Commit]) -> StoreAnswer {
+    store.apply(commits).map(committed).unwrap_or_else(failed)
+}
+
+fn committed(committed: Committed) -> StoreAnswer {
+    let ends = committed.outcomes.into_iter().map(end).collect();
+    StoreAnswer::Commit { now: committed.now, ends }
+}
+
+pub fn failed(error: StoreError) -> StoreAnswer {
+    match error {
         StoreError::Refused(store::Refusal::Room) => StoreAnswer::Refused(Refusal::Room),
         StoreError::Refused(_) => StoreAnswer::Refused(Refusal::NotNow),
         StoreError::Unknown => StoreAnswer::Unknown,
-    })
+    }
 }
 
 fn end(outcome: Outcome) -> CommitEnd {

@@ -17,7 +17,7 @@ pub const VARIABLE: &str = "DULY_CRASH_AT";
 
 /// Every place, in the order in which a process may pass them. Those that end in `-during` begin
 /// something and end the process a moment later, in the middle of it.
-pub const POINTS: [&str; 18] = [
+pub const POINTS: [&str; 19] = [
     "opened",
     "former-ended",
     "take-after",
@@ -25,6 +25,7 @@ pub const POINTS: [&str; 18] = [
     "load-after",
     "commit-before",
     "commit-during",
+    "commit-applied",
     "commit-after",
     "reply-before",
     "send-before",

@@ -71,6 +71,8 @@ pub struct Driver {
     pub callers: BTreeMap<CommandId, oneshot::Sender<Answer>>,
     /// Nobody else can hold this store, so shards are taken as fast as the store answers.
     pub exclusive: bool,
+    /// A renewal or a take was answered: there may be more shards to take.
+    pub hurrying: bool,
     /// Shards that were held when it hurried last.
     pub hurried: usize,
     /// When the queues were last counted for the metrics.
@@ -99,6 +101,7 @@ impl Driver {
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             };
+            self.host.gather();
             let mut next = Some(first);
             for _ in 0..INPUT_SLICE {
                 let Some(input) = next.take() else { break };
@@ -110,6 +113,11 @@ impl Driver {
             }
             if let Some(input) = next {
                 self.handle(input);
+            }
+            self.host.act(BootClock.local());
+            // Only now: the takes that follow from a renewal come before the next renewal.
+            if std::mem::take(&mut self.hurrying) {
+                self.hurry();
             }
             // Under load the timeout above never comes, and time passes all the same.
             let local = BootClock.local();
@@ -147,7 +155,8 @@ impl Driver {
                     self.shared.events.pages(pages);
                 }
                 if which == Which::Commit {
-                    for (node, run) in self.shared.events.answered(id, &answer) {
+                    for (node, run) in self.shared.events.answered(id, &answer, &self.shared.specs)
+                    {
                         self.mail(node, Letter::Ended(run));
                     }
                     self.shared.metrics.answered(id, &answer);
@@ -162,9 +171,7 @@ impl Driver {
                     Which::Renew => self.renew.answered(),
                 }
                 self.stale |= matches!(which, Which::Own | Which::Renew);
-                if good {
-                    self.hurry();
-                }
+                self.hurrying |= good;
             }
             Input::Count(reply) => {
                 let counts = self.host.shards().map(|shard| (shard.id(), shard.counts()));
@@ -299,8 +306,7 @@ impl Driver {
         if let Some(now) = self.host.now(local) {
             self.shared.ahead.store(now.since(local).micros(), Ordering::Relaxed);
         }
-        let live = self.host.shards().filter(|shard| shard.is_live()).count();
-        let here = self.host.shards().count();
+        let (live, here) = (self.host.live(), self.host.held());
         self.shared.metrics.shards_live.store(live as u64, Ordering::Relaxed);
         let shown = self.view.borrow().clone();
         if self.stale || (live, here) != (shown.live, shown.here.len()) {

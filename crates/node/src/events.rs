@@ -12,6 +12,7 @@ pub use what::{Ended, Happened, What};
 
 use crate::limits::{EVENTS_KEPT, WAITS_MAX, WATCHES_MAX};
 use crate::random;
+use crate::specs::Specs;
 use model::{NodeId, RunId, Time};
 use rows::Known;
 use shard::{CallId, CommitEnd, StoreAnswer};
@@ -97,9 +98,19 @@ impl Events {
     /// applied, listeners find a gap and those who wait look again.
     ///
     /// The answer is whom else to tell of which run.
-    pub(crate) fn answered(&self, id: CallId, answer: &StoreAnswer) -> Vec<(NodeId, RunId)> {
+    pub(crate) fn answered(
+        &self,
+        id: CallId,
+        answer: &StoreAnswer,
+        specs: &Specs,
+    ) -> Vec<(NodeId, RunId)> {
         let mut ring = self.ring();
         let Some(commits) = ring.pending.remove(&id) else { return Vec::new() };
+        if let StoreAnswer::Commit { ends, .. } = answer {
+            let ends = commits.iter().zip(ends);
+            let durable = ends.filter(|(_, end)| **end == CommitEnd::Durable);
+            specs.durable(durable.map(|(commit, _)| commit));
+        }
         let mut ended = Vec::new();
         let mut unknown = false;
         match answer {

@@ -6,6 +6,7 @@ use crate::events::Events;
 use crate::limits::{ATTEMPTS_SHOWN, CALL_WAIT};
 use crate::metrics::Metrics;
 use crate::post::{Changed as Told, Letter};
+use crate::specs::Specs;
 use crate::stops::{Stopped, Stops};
 use crate::view::View;
 use model::cluster::About;
@@ -35,6 +36,7 @@ pub struct Shared {
     /// How long history is kept, in microseconds; 0 = it is not removed.
     pub kept: AtomicI64,
     pub events: Arc<Events>,
+    pub specs: Specs,
     /// Somebody asked for a bulk operation.
     pub bulk: Notify,
     /// Another node changed API keys.
@@ -196,7 +198,17 @@ impl NodeHandle {
     }
 
     pub async fn specs(&self, runs: Vec<(RunId, u32)>) -> Result<Vec<Option<Arc<Spec>>>, Reading> {
-        self.blocking(move |store| store.specs(&runs)).await
+        let mut specs = self.shared.specs.get(&runs);
+        let missing: Vec<usize> = (0..runs.len()).filter(|at| specs[*at].is_none()).collect();
+        if missing.is_empty() {
+            return Ok(specs);
+        }
+        let wanted: Vec<(RunId, u32)> = missing.iter().map(|at| runs[*at]).collect();
+        let read = self.blocking(move |store| store.specs(&wanted)).await?;
+        for (at, spec) in missing.into_iter().zip(read) {
+            specs[at] = spec;
+        }
+        Ok(specs)
     }
 
     async fn blocking<T: Send + 'static>(

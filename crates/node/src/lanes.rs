@@ -1,17 +1,22 @@
 //! Lanes: threads that carry store calls, one at a time each. What waits for a lane waits in the
-//! driver, in order; how much that can be is bounded by the core (one commit, one ownership call and a
-//! renewal beside it,
-//! `PAGES_MAX` pages and the reads of the commands in its inboxes).
+//! driver, in order; how much that can be is bounded by the core (a few commits, one ownership call and
+//! a renewal beside it, `PAGES_MAX` pages and the reads of the commands in its inboxes).
+//!
+//! The commit lane has two threads where the store can sync apart from applying: one applies commits
+//! in order, the other syncs what has been applied and tells the answers. Nothing is told before a
+//! sync that began after it was applied has succeeded.
 
-use crate::calls::carry;
+use crate::calls::{apply, carry, failed};
 use crate::clock::BootClock;
 use crate::crash;
 use crate::driver::Input;
 use crate::handle::Shared;
-use shard::{CallId, StoreCall};
+use crate::limits::COMMITS_AT_ONCE;
+use model::Time;
+use shard::{CallId, StoreAnswer, StoreCall};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use store::Store;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +41,9 @@ pub fn lane_of(call: &StoreCall) -> Which {
 #[derive(Debug)]
 pub struct Lane {
     thread: SyncSender<(CallId, StoreCall)>,
-    busy: bool,
+    /// Calls that may be on the lane at once, and how many are.
+    most: usize,
+    under_way: usize,
     waiting: VecDeque<(CallId, StoreCall)>,
 }
 
@@ -47,33 +54,41 @@ impl Lane {
         input: SyncSender<Input>,
         shared: Arc<Shared>,
     ) -> Lane {
-        let (thread, calls) = sync_channel::<(CallId, StoreCall)>(1);
-        crate::tasks::thread(&format!("lane-{which:?}").to_lowercase(), move || {
-            while let Ok((id, call)) = calls.recv() {
-                if which == Which::Commit {
+        let most = if which == Which::Commit { commits_at_once(&*store) } else { 1 };
+        let (thread, calls) = sync_channel::<(CallId, StoreCall)>(most);
+        let end = End { which, store: store.clone(), input, shared };
+        if most > 1 {
+            let (applied, to_sync) = sync_channel(most);
+            crate::tasks::thread("lane-sync", move || end.sync(&to_sync));
+            crate::tasks::thread("lane-commit", move || {
+                while let Ok((id, call)) = calls.recv() {
+                    let StoreCall::Commit(commits) = &call else { continue };
                     crash::point("commit-before");
                     crash::during("commit-during");
+                    let began = BootClock.local();
+                    let answer = apply(&*store, commits);
+                    crash::point("commit-applied");
+                    if applied.send((id, call, began, answer)).is_err() {
+                        return;
+                    }
                 }
-                let began = BootClock.local();
-                let answer = carry(store.as_ref(), &call);
-                let took = BootClock.local().since(began);
-                match which {
-                    Which::Commit => shared.metrics.commit.observe(took),
-                    Which::Read => shared.metrics.read.observe(took),
-                    Which::Own | Which::Renew => {}
+            });
+        } else {
+            crate::tasks::thread(&format!("lane-{which:?}").to_lowercase(), move || {
+                while let Ok((id, call)) = calls.recv() {
+                    if which == Which::Commit {
+                        crash::point("commit-before");
+                        crash::during("commit-during");
+                    }
+                    let began = BootClock.local();
+                    let answer = carry(&*store, &call);
+                    if !end.tell((id, call, began, answer)) {
+                        return;
+                    }
                 }
-                crash::point(match call {
-                    StoreCall::Commit(_) => "commit-after",
-                    StoreCall::Read(_) => "load-after",
-                    StoreCall::Renew(_) => "renew-after",
-                    StoreCall::Take(_) | StoreCall::Give(_) => "take-after",
-                });
-                if input.send(Input::Store { which, id, answer }).is_err() {
-                    return; // The driver has ended.
-                }
-            }
-        });
-        Lane { thread, busy: false, waiting: VecDeque::new() }
+            });
+        }
+        Lane { thread, most, under_way: 0, waiting: VecDeque::new() }
     }
 
     pub fn send(&mut self, id: CallId, call: StoreCall) {
@@ -83,17 +98,72 @@ impl Lane {
 
     /// The lane has answered and is free.
     pub fn answered(&mut self) {
-        self.busy = false;
+        self.under_way = self.under_way.saturating_sub(1);
         self.next();
     }
 
     fn next(&mut self) {
-        if !self.busy
+        while self.under_way < self.most
             && let Some(call) = self.waiting.pop_front()
         {
-            // Never blocks: the lane has room for one and is idle.
-            self.busy = self.thread.send(call).is_ok();
+            // Never blocks: the lane has room for as many as are under way.
+            if self.thread.send(call).is_err() {
+                return; // Its thread has ended, and with it the process.
+            }
+            self.under_way += 1;
         }
+    }
+}
+
+/// How many commits of this store may be under way.
+pub fn commits_at_once(store: &dyn Store) -> usize {
+    if store.syncs_apart() { COMMITS_AT_ONCE } else { 1 }
+}
+
+/// A call that the store has answered, and when it began.
+type Done = (CallId, StoreCall, Time, StoreAnswer);
+
+/// Where answers leave a lane.
+struct End {
+    which: Which,
+    store: Arc<dyn Store>,
+    input: SyncSender<Input>,
+    shared: Arc<Shared>,
+}
+
+impl End {
+    /// Tells answers to commits after a sync that began when all of them were applied, in order.
+    fn sync(&self, applied: &Receiver<Done>) {
+        while let Ok(first) = applied.recv() {
+            let mut done = vec![first];
+            done.extend(applied.try_iter());
+            let synced = self.store.sync();
+            for (id, call, began, mut answer) in done {
+                if let (StoreAnswer::Commit { .. }, Err(error)) = (&answer, synced) {
+                    answer = failed(error);
+                }
+                if !self.tell((id, call, began, answer)) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// False if the driver has ended.
+    fn tell(&self, (id, call, began, answer): Done) -> bool {
+        let took = BootClock.local().since(began);
+        match self.which {
+            Which::Commit => self.shared.metrics.commit.observe(took),
+            Which::Read => self.shared.metrics.read.observe(took),
+            Which::Own | Which::Renew => {}
+        }
+        crash::point(match call {
+            StoreCall::Commit(_) => "commit-after",
+            StoreCall::Read(_) => "load-after",
+            StoreCall::Renew(_) => "renew-after",
+            StoreCall::Take(_) | StoreCall::Give(_) => "take-after",
+        });
+        self.input.send(Input::Store { which: self.which, id, answer }).is_ok()
     }
 }
 
@@ -104,9 +174,7 @@ mod tests {
     use model::read::{Page, Read};
     use model::row::Commit;
     use model::{NodeId, RunId, ShardId, Span, Spec};
-    use shard::StoreAnswer;
     use std::sync::Mutex;
-    use std::sync::mpsc::Receiver;
     use store::{Committed, MemoryStore, StoreError};
 
     /// Whoever takes or gives waits until somebody says go.

@@ -37,6 +37,7 @@ pub mod queues;
 pub mod random;
 mod retention;
 mod seen;
+mod specs;
 mod start;
 mod steer;
 mod stops;

@@ -13,6 +13,15 @@ pub const INPUT_MAX: usize = 2 * (CALLS_MAX + SETTLES_MAX) + LETTERS_MAX + 64;
 /// Batches of letters from or back from other nodes that wait for the driver; each connection of
 /// each node has one at a time.
 pub const LETTERS_MAX: usize = 1_024;
+/// Commits under way where the store syncs apart from applying: one is applied, one is synced, one
+/// waits between them.
+pub const COMMITS_AT_ONCE: usize = 3;
+/// Definitions of runs kept from their submission to their first attempt: how many, how many bytes of
+/// payloads in all and in one, and how soon the run must be due.
+pub const SPECS_KEPT: usize = 16_384;
+pub const SPECS_KEPT_BYTES: usize = 16 << 20;
+pub const SPEC_BYTES_MAX: usize = 16 << 10;
+pub const SPECS_NEAR: Span = Span::from_secs(60);
 /// Claims sent to other nodes that are remembered, should their callers hang up after the answer.
 pub const CLAIMS_TOLD: usize = 16_384;
 /// Messages handled before the driver looks at its clock again.

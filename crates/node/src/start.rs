@@ -8,7 +8,7 @@
 
 use crate::driver::{Driver, Input};
 use crate::handle::{NodeHandle, Shared};
-use crate::lanes::{Lane, Which};
+use crate::lanes::{Lane, Which, commits_at_once};
 use crate::limits::{CALLS_MAX, INPUT_MAX, READS_MAX, SETTLES_MAX};
 use crate::post::Post;
 use crate::seen::{Seen, SeenQueue};
@@ -69,6 +69,7 @@ impl Node {
         shared.last.store(random::bits() >> 8, Ordering::Relaxed);
         let lane = |which| Lane::start(which, store.clone(), input.clone(), shared.clone());
         let mut host = Host::new(id, planted());
+        host.set_commits_at_once(commits_at_once(&*store));
         if options.exclusive {
             host.follow_clock_steps();
         }
@@ -84,6 +85,7 @@ impl Node {
             live,
             callers: BTreeMap::new(),
             exclusive: options.exclusive,
+            hurrying: false,
             hurried: 0,
             looked: Time::MIN,
             post: options.post,

@@ -4,6 +4,7 @@
 
 mod calls;
 mod routing;
+mod stir;
 
 use crate::batch::Output;
 use crate::clock::StoreClock;
@@ -20,6 +21,7 @@ use model::row::Commit;
 use model::{Epoch, NodeId, ShardId, Span, Time};
 use routing::Route;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use stir::Stirred;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallId(pub u64);
@@ -95,7 +97,14 @@ pub struct Host {
     renewing_beside: usize,
     /// The latest renewal whose answer set `expires`.
     renewed_by: CallId,
-    committing: bool,
+    /// Commits on their way, and how many there may be.
+    committing: usize,
+    commits_at_once: usize,
+    /// No commit before this (local time): more callers are about to ask.
+    commit_after: Time,
+    /// What follows from inputs waits until all that are there were heard.
+    gathering: bool,
+    stirred: Stirred,
     pending_takes: Vec<Take>,
     giving: BTreeMap<ShardId, NodeId>,
     /// Shards that their former owners say are ours, and in which epoch: taken next.
@@ -106,6 +115,9 @@ pub struct Host {
     doubted: BTreeSet<ShardId>,
     outputs: VecDeque<HostOutput>,
     routes: BTreeMap<CommandId, Route>,
+    /// Those of them that no owner was found for yet, and when each ends.
+    unsent: BTreeSet<CommandId>,
+    route_ends: BTreeSet<(Time, CommandId)>,
     /// Commands that came from other nodes: who asked, and how they call it.
     guests: BTreeMap<CommandId, (NodeId, CommandId, u32)>,
     last_command: u64,
@@ -152,7 +164,11 @@ impl Host {
             owning: false,
             renewing_beside: 0,
             renewed_by: CallId(0),
-            committing: false,
+            committing: 0,
+            commits_at_once: 1,
+            commit_after: Time::MIN,
+            gathering: false,
+            stirred: Stirred::default(),
             pending_takes: Vec::new(),
             giving: BTreeMap::new(),
             gifts: BTreeMap::new(),
@@ -160,6 +176,8 @@ impl Host {
             doubted: BTreeSet::new(),
             outputs: VecDeque::new(),
             routes: BTreeMap::new(),
+            unsent: BTreeSet::new(),
+            route_ends: BTreeSet::new(),
             guests: BTreeMap::new(),
             last_command: 1 << 62,
             heard: BTreeSet::new(),
@@ -173,6 +191,12 @@ impl Host {
 
     pub fn set_sizes(&mut self, sizes: Sizes) {
         self.sizes = sizes;
+    }
+
+    /// For a store that takes commits in order and makes several durable at once: so many are on
+    /// their way. Before the first shard is taken.
+    pub fn set_commits_at_once(&mut self, commits: usize) {
+        self.commits_at_once = commits.max(1);
     }
 
     /// For a store inside this process, whose clock is read on this machine: if it jumps, it was
@@ -225,14 +249,14 @@ impl Host {
     ) {
         let deadline = local.plus(wait);
         let patience = local.plus(ROUTE_WAIT).min(deadline);
-        self.routes.insert(id, Route::new(shard, command, deadline, patience));
+        self.begin_route(id, Route::new(shard, command, deadline, patience));
         self.route(local, id);
         self.pump(local);
     }
 
     /// The caller hung up before it heard an answer: what was claimed for it goes back.
     pub fn handle_gone(&mut self, local: Time, id: CommandId) {
-        let sent_to = self.routes.remove(&id).and_then(|route| route.sent_to);
+        let sent_to = self.forget_route(id).and_then(|route| route.sent_to);
         match sent_to.filter(|owner| *owner != self.node) {
             Some(owner) => self.outputs.push_back(HostOutput::Send(owner, Message::Gone { id })),
             None => self.gone(local, id),
@@ -243,23 +267,19 @@ impl Host {
     fn gone(&mut self, local: Time, id: CommandId) {
         if let Some(now) = self.now(local) {
             self.shards.values_mut().for_each(|shard| shard.handle_gone(now, id));
+            self.stir_all();
         }
     }
 
     pub fn handle_tick(&mut self, local: Time) {
-        let late: Vec<CommandId> = self
-            .routes
-            .iter()
-            .filter(|(_, r)| r.sent_to.is_none() || r.deadline <= local)
-            .map(|(id, _)| *id)
-            .collect();
+        let ended = self.route_ends.iter().take_while(|(end, _)| *end <= local);
+        let mut late: BTreeSet<CommandId> = ended.map(|(_, id)| *id).collect();
+        late.extend(&self.unsent);
         for id in late {
             self.route(local, id);
         }
         if let Some(now) = self.now(local) {
-            for shard in self.shards.values_mut() {
-                shard.handle_tick(now);
-            }
+            self.tick_shards(local, now);
         }
         self.pump(local);
     }
@@ -271,21 +291,29 @@ impl Host {
             true => local.plus(NODE_RENEW),
             false => self.ownership.next_renew(local),
         };
-        if let Some(now) = self.now(local) {
-            for shard in self.shards.values() {
-                if let Some(at) = shard.next_tick() {
-                    next = next.min(local.plus(at.since(now)));
-                }
-            }
+        if let (Some(now), Some(at)) = (self.now(local), self.stirred.next_tick()) {
+            next = next.min(local.plus(at.since(now)));
         }
-        for route in self.routes.values() {
-            next = next.min(if route.sent_to.is_none() {
-                local.plus(ROUTE_AGAIN)
-            } else {
-                route.deadline
-            });
+        if !self.unsent.is_empty() {
+            next = next.min(local.plus(ROUTE_AGAIN));
         }
-        next.max(local.plus(Span::from_millis(1)))
+        if let Some((end, _)) = self.route_ends.first() {
+            next = next.min(*end);
+        }
+        next = next.max(local.plus(Span::from_millis(1)));
+        self.next_commit(local).map_or(next, |at| next.min(at))
+    }
+
+    /// From here on inputs are heard and nothing leaves, until `act`: what several of them want
+    /// goes into one commit.
+    pub fn gather(&mut self) {
+        self.gathering = true;
+    }
+
+    /// Everything that can move moves.
+    pub fn act(&mut self, local: Time) {
+        self.gathering = false;
+        self.pump(local);
     }
 
     pub fn poll_output(&mut self) -> Option<HostOutput> {

@@ -83,6 +83,13 @@ pub const FULL_FIRST: Span = Span::from_secs(1);
 pub const FULL_MAX: Span = Span::from_secs(32);
 /// The floor is written at most this often.
 pub const FLOOR_EVERY: Span = Span::from_secs(10);
+/// All shards are asked whether time has passed for them at least this often; those that wait for an
+/// instant are asked at that instant.
+pub const SWEEP_EVERY: Span = Span::from_millis(250);
+/// A commit that decided so many commands of callers or of our own is followed by a pause, counted
+/// from when it was sent, in which the next ones gather; a lone caller never waits.
+pub const COMMIT_MANY: usize = 6;
+pub const COMMIT_PAUSE: Span = Span::from_micros(1_500);
 
 // Ownership.
 /// A node's lease, and how often it is renewed.

@@ -1,4 +1,9 @@
-//! Commits: one under way, one being built, and what follows from how the first one ends.
+//! Commits: a few under way, one being built, and what follows from how the first one ends.
+//!
+//! Each commit has a number, and the store takes it only after the one before it: whatever happens to
+//! one of them, those behind it cannot be applied without it, and of all that were sent a prefix is in
+//! the store. A host whose store makes several durable at once sends the next before the answer to the
+//! last (`set_commits_at_once`); elsewhere it is one.
 //!
 //! - **Durable**: its answers leave.
 //! - **Refused** for room or time: nothing was applied. Sent again after a pause. If it adds work and
@@ -12,6 +17,7 @@
 //!   commit that comes back with it is the truth: a batch that landed releases its answers, one
 //!   that did not is decided again.
 //! - **Fenced**: another node owns the shard; the host closes it.
+//! - **A gap** behind one that is on its way or waits to be sent again is no gap: it is sent again, too.
 
 mod reload;
 
@@ -23,7 +29,7 @@ use crate::rows::ReadId;
 use crate::shard::{Parked, Shard, Work};
 use model::row::Commit;
 use model::{Epoch, Span, Time};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitEnd {
@@ -45,11 +51,15 @@ pub enum CommitEnd {
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     pub building: Batch,
-    sent: Option<Sent>,
+    /// In the order of their numbers.
+    sent: VecDeque<Sent>,
     durable: u64,
     /// While a bad command is being looked for: decisions per batch.
     limit: Option<usize>,
     broken: Option<Broken>,
+    /// The batch whose end broke it: what was sent before it may have landed, what was sent after it
+    /// has not. `None` where it was no batch.
+    broken_at: Option<u64>,
     /// Callers that were told "unknown" at their deadline; their true answer is dropped.
     answered: BTreeSet<CommandId>,
     /// The store had no room: nothing that adds work is decided before this.
@@ -66,6 +76,11 @@ struct Sent {
     /// Set while it waits to be sent again.
     resend: Option<Time>,
     pause: Span,
+    /// The last number that was known to be durable when it was sent: a store that has less has
+    /// lost something.
+    rests_on: u64,
+    /// It is durable; one before it has not been answered yet.
+    done: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,10 +112,11 @@ impl Pipeline {
     pub fn new(durable: u64) -> Pipeline {
         Pipeline {
             building: Batch::new(durable + 1, 0),
-            sent: None,
+            sent: VecDeque::new(),
             durable,
             limit: None,
             broken: None,
+            broken_at: None,
             answered: BTreeSet::new(),
             full_until: Time::MIN,
             full_pause: Span::ZERO,
@@ -112,8 +128,12 @@ impl Pipeline {
         self.broken.is_some()
     }
 
-    pub fn sent(&self) -> Option<&Batch> {
-        self.sent.as_ref().map(|sent| &sent.batch)
+    pub fn sent(&self) -> impl Iterator<Item = &Batch> {
+        self.sent.iter().map(|sent| &sent.batch)
+    }
+
+    fn has_nothing_on_its_way(&self) -> bool {
+        self.sent.is_empty() && self.building.changes.is_empty()
     }
 
     /// Did the store say a moment ago that it has no room?
@@ -137,7 +157,7 @@ impl Pipeline {
     }
 
     pub fn next_send(&self) -> Option<Time> {
-        self.sent.as_ref().and_then(|sent| sent.resend)
+        self.sent.iter().find_map(|sent| sent.resend)
     }
 
     /// Callers whose deadline passed while their command was on its way to the store.
@@ -167,34 +187,41 @@ impl Shard {
         if self.pipeline.broken.is_some() {
             return None;
         }
-        if let Some(sent) = &mut self.pipeline.sent {
-            // Further away than a pause can be: the clock ran wild and came back.
-            let wait = |at: Time| at > now && at.since(now) <= RESEND_MAX;
-            if sent.resend.is_none_or(wait) {
-                return None;
+        // Further away than a pause can be: the clock ran wild and came back.
+        let waits = |at: Time| at > now && at.since(now) <= RESEND_MAX;
+        let at = match self.pipeline.sent.iter().position(|sent| sent.resend.is_some()) {
+            // In order: nothing overtakes what waits to be sent again.
+            Some(at) if self.pipeline.sent[at].resend.is_some_and(waits) => return None,
+            Some(at) => {
+                self.pipeline.sent[at].resend = None;
+                at
             }
-            sent.resend = None;
-        } else {
-            if self.pipeline.building.changes.is_empty() {
+            None if self.pipeline.building.changes.is_empty() => {
                 // Without a commit nothing proves that the shard is still ours: such answers wait
-                // for the node's lease to be certain.
-                if now >= self.trusted_until {
-                    return None;
+                // for the node's lease to be certain. And answers that changed nothing rest on what
+                // was decided before them: that must be durable.
+                if now < self.trusted_until && self.pipeline.sent.is_empty() {
+                    let outputs = std::mem::take(&mut self.pipeline.building.outputs);
+                    self.pipeline.building.commands.clear();
+                    self.pipeline.building.own.clear();
+                    self.release(outputs);
                 }
-                // Answers that changed nothing rest on what is durable: nothing is on its way.
-                let outputs = std::mem::take(&mut self.pipeline.building.outputs);
-                self.pipeline.building.commands.clear();
-                self.pipeline.building.own.clear();
-                self.release(outputs);
                 return None;
             }
-            let building = &mut self.pipeline.building;
-            let next = Batch::new(building.seq + 1, building.changes.len());
-            let batch = std::mem::replace(building, next);
-            let floor = self.floor(now);
-            self.pipeline.sent = Some(Sent { batch, floor, resend: None, pause: RESEND_FIRST });
-        }
-        let sent = self.pipeline.sent.as_ref()?;
+            None if self.pipeline.sent.len() >= self.commits_at_once => return None,
+            None => {
+                let building = &mut self.pipeline.building;
+                let next = Batch::new(building.seq + 1, building.changes.len());
+                let batch = std::mem::replace(building, next);
+                let (floor, rests_on) = (self.floor(now), self.pipeline.durable);
+                let (resend, pause, done) = (None, RESEND_FIRST, false);
+                let sent = Sent { batch, floor, resend, pause, rests_on, done };
+                self.pipeline.sent.push_back(sent);
+                self.pipeline.sent.len() - 1
+            }
+        };
+        let sent = self.pipeline.sent.get_mut(at)?;
+        sent.rests_on = self.pipeline.durable;
         Some(Commit {
             shard: self.id,
             epoch: self.epoch,
@@ -203,6 +230,12 @@ impl Shard {
             changes: sent.batch.changes.clone(),
             floor: sent.floor,
         })
+    }
+
+    /// Decisions in the batch that was sent last.
+    pub(crate) fn decided_in_commit(&self) -> usize {
+        let last = self.pipeline.sent.back().map(|sent| &sent.batch);
+        last.map_or(0, |batch| batch.commands.len() + batch.own.len())
     }
 
     /// Nothing on the wheel is due before this when the batch that is sent now is durable; written
@@ -237,10 +270,13 @@ impl Shard {
     }
 
     pub fn handle_commit(&mut self, now: Time, seq: u64, end: CommitEnd) {
-        let Some(sent) = &mut self.pipeline.sent else { return };
-        if sent.batch.seq != seq || self.pipeline.broken.is_some() {
+        if self.pipeline.broken.is_some() {
             return;
         }
+        let Some(at) = self.pipeline.sent.iter().position(|sent| sent.batch.seq == seq) else {
+            return;
+        };
+        let sent = &mut self.pipeline.sent[at];
         let end = if self.planted.is(Bug::IgnoreFence) && end == CommitEnd::Fenced {
             CommitEnd::Durable
         } else {
@@ -248,8 +284,16 @@ impl Shard {
         };
         let broken = match end {
             CommitEnd::Durable => {
-                self.durable(seq);
+                sent.done = true;
+                while self.pipeline.sent.front().is_some_and(|first| first.done) {
+                    self.durable();
+                }
                 self.work(now);
+                return;
+            }
+            // One before it was refused, or is behind it on its way. Nothing was applied.
+            CommitEnd::Gap { last } if (sent.rests_on..seq - 1).contains(&last) => {
+                sent.resend = Some(now.plus(sent.pause));
                 return;
             }
             CommitEnd::NoRoom if sent.batch.grows => {
@@ -279,14 +323,16 @@ impl Shard {
             }
         };
         self.pipeline.broken = Some(broken);
+        self.pipeline.broken_at = Some(seq);
     }
 
-    fn durable(&mut self, seq: u64) {
-        let Some(sent) = self.pipeline.sent.take() else { return };
+    /// The first of those that were sent is durable.
+    fn durable(&mut self) {
+        let Some(sent) = self.pipeline.sent.pop_front() else { return };
         if sent.batch.grows {
             (self.pipeline.full_until, self.pipeline.full_pause) = (Time::MIN, Span::ZERO);
         }
-        self.pipeline.durable = seq;
+        self.pipeline.durable = sent.batch.seq;
         self.pipeline.limit =
             self.pipeline.limit.map(|limit| limit * 2).filter(|limit| *limit < LIMIT_OFF);
         let mut batch = sent.batch;
@@ -324,7 +370,7 @@ impl Shard {
     /// needed before anything else happens.
     pub fn wants_epoch(&self) -> Option<EpochWish> {
         let Some(broken) = self.pipeline.broken else {
-            let idle = self.pipeline.sent.is_none() && self.pipeline.building.changes.is_empty();
+            let idle = self.pipeline.has_nothing_on_its_way();
             let fresh = EpochWish { epoch: self.epoch, by: 1, lost_tail: false };
             return (self.counter > self.sizes.tokens && idle).then_some(fresh);
         };
@@ -339,6 +385,7 @@ impl Shard {
     /// The store is another one than before, or lost what it had acknowledged.
     pub fn handle_lost_tail(&mut self) {
         self.pipeline.broken = Some(Broken::LostTail);
+        self.pipeline.broken_at = None;
     }
 
     /// The store's clock was set: what memory keeps by instants (leases, claims that wait) was kept by
@@ -346,6 +393,7 @@ impl Shard {
     pub fn handle_clock_step(&mut self) {
         if self.pipeline.broken.is_none() {
             self.pipeline.broken = Some(Broken::Unknown);
+            self.pipeline.broken_at = None;
         }
     }
 
@@ -356,8 +404,7 @@ impl Shard {
 
     pub fn is_drained(&self) -> bool {
         self.pipeline.draining
-            && self.pipeline.sent.is_none()
-            && self.pipeline.building.changes.is_empty()
+            && self.pipeline.has_nothing_on_its_way()
             && self.pipeline.broken.is_none()
     }
 

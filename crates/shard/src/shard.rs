@@ -74,6 +74,8 @@ pub struct Shard {
     pub(crate) epoch: Epoch,
     pub(crate) planted: Planted,
     pub(crate) sizes: Sizes,
+    /// Commits that may be on their way.
+    pub(crate) commits_at_once: usize,
     pub(crate) counter: u32,
 
     pub(crate) flows: Flows,
@@ -142,6 +144,7 @@ impl Shard {
             epoch: taken.epoch,
             planted,
             sizes: Sizes::default(),
+            commits_at_once: 1,
             counter: 0,
             flows: Flows::default(),
             timer: Timer::default(),
@@ -187,6 +190,11 @@ impl Shard {
     pub fn set_sizes(&mut self, sizes: Sizes) {
         self.sizes = sizes;
         self.flows.set_sizes(sizes);
+    }
+
+    /// The store takes the next commit before the last one is durable, and applies them in order.
+    pub fn set_commits_at_once(&mut self, commits: usize) {
+        self.commits_at_once = commits.max(1);
     }
 
     pub fn id(&self) -> ShardId {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 impl Shard {
     pub(crate) fn row(&self, key: Key) -> Decision<Option<&Row>> {
-        let batches = [Some(&self.pipeline.building), self.pipeline.sent()].into_iter().flatten();
+        let batches = [&self.pipeline.building].into_iter().chain(self.pipeline.sent());
         self.rows.get(&key, batches).ok_or_else(|| Need(vec![key]))
     }
 

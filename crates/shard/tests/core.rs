@@ -10,6 +10,8 @@ mod support;
 mod clock;
 #[path = "core/clocks.rs"]
 mod clocks;
+#[path = "core/commits.rs"]
+mod commits;
 #[path = "core/fairness.rs"]
 mod fairness;
 #[path = "core/gone.rs"]

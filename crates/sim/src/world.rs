@@ -279,6 +279,8 @@ impl World {
         let id = NodeId { node: node as u32 + 1, boot: sim.boot };
         let mut host = Host::new(id, self.planted);
         host.set_sizes(self.options.sizes);
+        // Some nodes have several commits under way, and the network may turn their order round.
+        host.set_commits_at_once(1 + (random % 3) as usize);
         sim.host = Some(host);
         sim.frozen_until = now;
         sim.tick = None;

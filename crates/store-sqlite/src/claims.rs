@@ -3,7 +3,7 @@
 use crate::cols::cols;
 use crate::error::Res;
 use crate::runs;
-use crate::table::{Shape, Table};
+use crate::table::{Prepared, Shape, Table};
 use model::id::ShardId;
 use model::row::{CheckpointRow, Expect, HoldRow, Holder, LeaseRow, Row, RunRow, Scope};
 use model::{Namespace, RunId, Text, Time};
@@ -48,7 +48,7 @@ pub(crate) static HOLDS: LazyLock<Table> = LazyLock::new(|| {
 });
 
 pub(crate) fn put_lease(
-    conn: &Connection,
+    conn: &Prepared<'_>,
     shard: ShardId,
     run: RunId,
     row: Option<&LeaseRow>,
@@ -110,7 +110,7 @@ pub(crate) fn leases(
 }
 
 pub(crate) fn put_checkpoint(
-    conn: &Connection,
+    conn: &Prepared<'_>,
     shard: ShardId,
     run: RunId,
     row: Option<&CheckpointRow>,
@@ -139,7 +139,7 @@ fn scope_columns(scope: &Scope) -> (i64, u32, &str) {
 }
 
 pub(crate) fn put_hold(
-    conn: &Connection,
+    conn: &Prepared<'_>,
     shard: ShardId,
     scope: &Scope,
     row: Option<&HoldRow>,

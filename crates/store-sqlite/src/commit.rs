@@ -3,6 +3,7 @@
 
 use crate::error::Res;
 use crate::keys::Days;
+use crate::table::Prepared;
 use crate::{claims, history, jobs, keys, reserve, runs};
 use model::Time;
 use model::id::ShardId;
@@ -18,15 +19,17 @@ pub(crate) fn apply(
     short: bool,
 ) -> Res<Vec<Outcome>> {
     let days = keys::turn(conn, now)?;
+    let prepared = Prepared::new(conn);
     let apply = |commit: &Commit| match short && reserve::makes_jobs(commit) {
         true => Ok(Outcome::Room),
-        false => shard(conn, commit, days, now),
+        false => shard(&prepared, commit, days, now),
     };
     commits.iter().map(apply).collect()
 }
 
 /// The fence first: an owner whose epoch has passed learns that, whatever else is wrong.
-fn shard(conn: &Connection, commit: &Commit, days: Days, now: Time) -> Res<Outcome> {
+fn shard(prepared: &Prepared<'_>, commit: &Commit, days: Days, now: Time) -> Res<Outcome> {
+    let conn = prepared.conn;
     let found = conn
         .prepare_cached("SELECT epoch, seq FROM shards WHERE shard = ?1")?
         .query_row([commit.shard.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
@@ -45,7 +48,7 @@ fn shard(conn: &Connection, commit: &Commit, days: Days, now: Time) -> Res<Outco
     }
     conn.prepare_cached("SAVEPOINT shard")?.execute([])?;
     for (index, change) in commit.changes.iter().enumerate() {
-        if !store::fits(change) || !put(conn, commit.shard, change, days, now)? {
+        if !store::fits(change) || !put(prepared, commit.shard, change, days, now)? {
             conn.prepare_cached("ROLLBACK TO shard")?.execute([])?;
             conn.prepare_cached("RELEASE shard")?.execute([])?;
             return Ok(Outcome::Row { index });
@@ -61,7 +64,7 @@ fn shard(conn: &Connection, commit: &Commit, days: Days, now: Time) -> Res<Outco
 
 /// Makes one change; false where the row was not as expected. The row's kind is the key's: `fits`
 /// was asked.
-fn put(conn: &Connection, shard: ShardId, change: &Change, days: Days, now: Time) -> Res<bool> {
+fn put(conn: &Prepared<'_>, shard: ShardId, change: &Change, days: Days, now: Time) -> Res<bool> {
     let expect = change.expect;
     macro_rules! row {
         ($kind:ident) => {

@@ -5,7 +5,7 @@
 //! | FULL, NOMEM, TOOBIG | `Refused(Room)` | rolled back, goes on |
 //! | BUSY, LOCKED (a stranger holds the file) | `Refused(Time)` after a bounded wait | goes on |
 //! | READONLY, PERM | `Refused(ReadOnly)` | goes on |
-//! | IOERR (a failed fsync too), CORRUPT, NOTADB, CANTOPEN | `Unknown` | **broken** |
+//! | a failed sync of the log, IOERR, CORRUPT, NOTADB, CANTOPEN | `Unknown` | **broken** |
 //! | anything else; a value this code does not know | `Unknown` | rolled back, goes on |
 //!
 //! Broken is for good: after a failed fsync nobody knows what the disk holds, and asking again
@@ -22,6 +22,8 @@ pub(crate) enum Fault {
     Sql(rusqlite::Error),
     /// A stored value that this code does not know; names the table and the row.
     Odd(String),
+    /// The disk did not take the log.
+    Sync(String),
 }
 
 pub(crate) type Res<T> = Result<T, Fault>;
@@ -43,6 +45,7 @@ impl fmt::Display for Fault {
         match self {
             Fault::Sql(error) => error.fmt(f),
             Fault::Odd(text) => f.write_str(text),
+            Fault::Sync(text) => write!(f, "the log cannot be synced: {text}"),
         }
     }
 }
@@ -57,6 +60,9 @@ pub(crate) enum Verdict {
 impl Fault {
     pub fn verdict(&self) -> Verdict {
         let refused = |refusal| Verdict::Tell(StoreError::Refused(refusal));
+        if let Fault::Sync(_) = self {
+            return Verdict::Broken;
+        }
         let Fault::Sql(rusqlite::Error::SqliteFailure(error, _)) = self else {
             return Verdict::Tell(StoreError::Unknown);
         };
@@ -152,6 +158,7 @@ mod tests {
         assert_eq!(verdict(ffi::SQLITE_IOERR_FSYNC), Verdict::Broken);
         assert_eq!(verdict(ffi::SQLITE_CORRUPT), Verdict::Broken);
         assert_eq!(verdict(ffi::SQLITE_NOTADB), Verdict::Broken);
+        assert_eq!(Fault::Sync(String::new()).verdict(), Verdict::Broken);
         assert_eq!(verdict(ffi::SQLITE_ERROR), Verdict::Tell(StoreError::Unknown));
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn writer(folder: &Path) -> Result<Connection, OpenError> {
     if mode != "wal" {
         return Err(OpenError::NoLog);
     }
-    // FULL: a commit is answered when it is on the disk. Never less.
+    // FULL: a commit is answered when it is on the disk. `log` takes that over for the store's writer.
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "cache_size", WRITER_CACHE)?;
     conn.pragma_update_and_check(None, "wal_autocheckpoint", AUTOCHECKPOINT_PAGES, |_| Ok(()))?;
@@ -88,7 +88,7 @@ mod tests {
     /// No other test would notice: a killed process leaves its writes with the kernel, only a
     /// power cut takes them.
     #[test]
-    fn the_writer_waits_for_the_disk() {
+    fn a_writer_waits_for_the_disk_unless_somebody_else_does() {
         let folder = tempfile::tempdir().expect("a folder");
         let conn = writer(folder.path()).expect("it opens");
         let number = |name: &str| -> i64 {

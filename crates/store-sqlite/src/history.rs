@@ -2,7 +2,7 @@
 
 use crate::cols::cols;
 use crate::error::Res;
-use crate::table::{Shape, Table};
+use crate::table::{Prepared, Shape, Table};
 use model::id::ShardId;
 use model::read::Outcome;
 use model::row::{Expect, HistoryRow, Row};
@@ -54,7 +54,7 @@ pub(crate) fn columns(name: &str) -> String {
 }
 
 pub(crate) fn put(
-    conn: &Connection,
+    conn: &Prepared<'_>,
     shard: ShardId,
     (run, token): (RunId, Token),
     row: Option<&HistoryRow>,

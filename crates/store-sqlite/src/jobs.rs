@@ -2,7 +2,7 @@
 
 use crate::cols::cols;
 use crate::error::Res;
-use crate::table::{Shape, Table};
+use crate::table::{Prepared, Shape, Table};
 use model::id::ShardId;
 use model::read::Bucket;
 use model::row::{BacklogId, BacklogRow, Expect, JobRow, Row};
@@ -88,7 +88,7 @@ pub(crate) static BACKLOGS: LazyLock<Table> = LazyLock::new(|| {
 });
 
 pub(crate) fn put_job(
-    conn: &Connection,
+    conn: &Prepared<'_>,
     shard: ShardId,
     id: JobId,
     row: Option<&JobRow>,
@@ -137,7 +137,7 @@ pub(crate) fn read_job(row: &rusqlite::Row<'_>) -> Res<JobRow> {
 }
 
 pub(crate) fn put_spec(
-    conn: &Connection,
+    conn: &Prepared<'_>,
     shard: ShardId,
     (job, version): (JobId, u32),
     spec: Option<&Spec>,
@@ -163,7 +163,7 @@ pub(crate) fn get_spec(
 }
 
 pub(crate) fn put_backlog(
-    conn: &Connection,
+    conn: &Prepared<'_>,
     shard: ShardId,
     id: BacklogId,
     row: Option<&BacklogRow>,

@@ -10,7 +10,7 @@
 
 use crate::cols::cols;
 use crate::error::Res;
-use crate::table::{Shape, Table};
+use crate::table::{Prepared, Shape, Table};
 use model::Time;
 use model::id::ShardId;
 use model::row::{Expect, IdempotencyKey, IdempotencyRow, Made, Row};
@@ -103,7 +103,7 @@ pub(crate) fn turn(conn: &Connection, now: Time) -> Res<Days> {
 }
 
 pub(crate) fn put(
-    conn: &Connection,
+    conn: &Prepared<'_>,
     days: Days,
     shard: ShardId,
     key: &IdempotencyKey,
@@ -114,7 +114,7 @@ pub(crate) fn put(
     let place = params![shard.0, key.namespace.0, &*key.queue, group, &*key.key];
     let (today, yesterday) = (&KEYS[days.today], &KEYS[days.other()]);
     match expect {
-        Expect::Absent if yesterday.exists(conn, place)? => return Ok(false),
+        Expect::Absent if yesterday.exists(conn.conn, place)? => return Ok(false),
         Expect::Absent => {}
         // Wherever it lies; what replaces it is today's.
         Expect::Rev(_) => {

@@ -1,7 +1,8 @@
 //! The embedded store: one SQLite file, `duly.db`, in a data folder.
 //!
-//! - **Durable before it answers**: WAL with synchronous = FULL; a commit call is one transaction
-//!   with a savepoint per shard, and one fsync. One connection writes, behind a mutex; two read for the core, one for people.
+//! - **Durable before it answers**: a commit call is one transaction with a savepoint per shard, in the
+//!   write-ahead log, and one fdatasync of the log after it (`log`), which `apply` leaves to a later
+//!   `sync`. One connection writes, behind a mutex; two read for the core, one for people.
 //! - **A person can read it**: `schema` explains the tables inside the file itself, enums are small
 //!   integers listed there, payloads lie in a column of their own.
 //! - **Time** is the function given to `open`; nothing here reads a clock.
@@ -28,6 +29,7 @@ mod files;
 mod history;
 mod jobs;
 mod keys;
+mod log;
 #[cfg(test)]
 mod plans;
 mod read;
@@ -43,6 +45,7 @@ pub use error::OpenError;
 pub use examine::{Finding, examine};
 
 use error::{Fault, Res, Verdict};
+use log::Log;
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
@@ -65,6 +68,7 @@ const READERS: usize = 2;
 
 pub struct SqliteStore {
     writer: Mutex<Connection>,
+    log: Log,
     readers: [Mutex<Connection>; READERS],
     /// Lists for people: their questions hold up nobody else.
     searcher: Mutex<Connection>,
@@ -101,9 +105,12 @@ impl SqliteStore {
         let writer = files::writer(folder)?;
         schema::migrate(&writer)?;
         files::sync_names(folder)?;
+        // Only now: the tables were made with a sync of each step.
+        let log = Log::of(folder, &writer)?;
         let readers = [files::reader(folder)?, files::reader(folder)?];
         Ok(SqliteStore {
             writer: Mutex::new(writer),
+            log,
             readers: readers.map(Mutex::new),
             searcher: Mutex::new(files::reader(folder)?),
             checkpointer: Mutex::new(files::writer(folder)?),
@@ -223,6 +230,24 @@ impl SqliteStore {
 
     /// One durable transaction, or nothing.
     fn writing<T>(&self, work: impl FnOnce(&Connection, Time) -> Res<T>) -> Result<T, StoreError> {
+        let value = self.writing_ahead(work)?;
+        self.sync_log()?;
+        Ok(value)
+    }
+
+    /// Everything that was written before this was called is on the disk when it answers.
+    fn sync_log(&self) -> Result<(), StoreError> {
+        self.usable()?;
+        self.judge(self.log.sync())?;
+        // Another thread's sync may have failed meanwhile, and taken the error with it.
+        self.usable()
+    }
+
+    /// One transaction, or nothing; durable after the next sync.
+    fn writing_ahead<T>(
+        &self,
+        work: impl FnOnce(&Connection, Time) -> Res<T>,
+    ) -> Result<T, StoreError> {
         let conn = lock(&self.writer);
         // Asked under the lock: who waited for it may have waited for the call that broke.
         self.usable()?;
@@ -295,11 +320,27 @@ fn end(conn: &Connection) -> Res<()> {
 
 impl Store for SqliteStore {
     fn commit(&self, commits: &[Commit]) -> Result<Committed, StoreError> {
+        let committed = self.apply(commits)?;
+        if !commits.is_empty() {
+            self.sync_log()?;
+        }
+        Ok(committed)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.sync_log()
+    }
+
+    fn syncs_apart(&self) -> bool {
+        true
+    }
+
+    fn apply(&self, commits: &[Commit]) -> Result<Committed, StoreError> {
         if commits.is_empty() {
             self.usable()?;
             return Ok(Committed { now: (self.clock)(), outcomes: Vec::new() });
         }
-        self.writing(|conn, now| {
+        self.writing_ahead(|conn, now| {
             let short = self.is_short_of_room();
             let outcomes = commit::apply(conn, commits, now, short)?;
             Ok(Committed { now, outcomes })

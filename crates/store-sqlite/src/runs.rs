@@ -3,7 +3,7 @@
 
 use crate::cols::cols;
 use crate::error::Res;
-use crate::table::{Shape, Table};
+use crate::table::{Prepared, Shape, Table};
 use model::id::ShardId;
 use model::read::Bucket;
 use model::row::{Expect, Row, RunRow};
@@ -67,7 +67,7 @@ pub(crate) fn columns(name: &str) -> String {
 }
 
 pub(crate) fn put(
-    conn: &Connection,
+    conn: &Prepared<'_>,
     shard: ShardId,
     id: RunId,
     row: Option<&RunRow>,

@@ -5,7 +5,35 @@
 
 use crate::error::Res;
 use model::row::Expect;
-use rusqlite::{Connection, ToSql, params_from_iter};
+use rusqlite::{CachedStatement, Connection, Params as Bound, ToSql, params_from_iter};
+use std::cell::RefCell;
+
+/// The statements of one call, kept at hand: a commit makes thousands of changes with a handful of
+/// statements, and looking each up by its text costs as much as a small change.
+pub(crate) struct Prepared<'c> {
+    pub conn: &'c Connection,
+    /// By where their text lies: it belongs to a table, and tables stay where they are.
+    held: RefCell<Vec<(usize, CachedStatement<'c>)>>,
+}
+
+impl<'c> Prepared<'c> {
+    pub fn new(conn: &'c Connection) -> Prepared<'c> {
+        Prepared { conn, held: RefCell::default() }
+    }
+
+    /// Changes rows and says how many.
+    fn execute(&self, sql: &str, params: impl Bound) -> Res<usize> {
+        let place = sql.as_ptr() as usize;
+        let mut held = self.held.borrow_mut();
+        if let Some((_, statement)) = held.iter_mut().find(|(other, _)| *other == place) {
+            return Ok(statement.execute(params)?);
+        }
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let changed = statement.execute(params)?;
+        held.push((place, statement));
+        Ok(changed)
+    }
+}
 
 pub(crate) type Params<'a> = &'a [&'a dyn ToSql];
 
@@ -83,7 +111,7 @@ impl Table {
     /// Makes one change; false where the row was not as expected.
     pub fn put(
         &self,
-        conn: &Connection,
+        conn: &Prepared<'_>,
         key: Params<'_>,
         values: Option<Params<'_>>,
         expect: Expect,
@@ -91,18 +119,18 @@ impl Table {
         match (expect, values) {
             (Expect::Absent, Some(values)) => {
                 let params = params_from_iter(key.iter().chain(values));
-                Ok(conn.prepare_cached(&self.insert)?.execute(params)? == 1)
+                Ok(conn.execute(&self.insert, params)? == 1)
             }
-            (Expect::Absent, None) => Ok(!self.exists(conn, key)?),
+            (Expect::Absent, None) => Ok(!self.exists(conn.conn, key)?),
             (Expect::Rev(rev), Some(values)) => {
                 let rev: &dyn ToSql = &rev;
                 let params = params_from_iter(key.iter().chain(values).chain([&rev]));
-                Ok(conn.prepare_cached(&self.update)?.execute(params)? == 1)
+                Ok(conn.execute(&self.update, params)? == 1)
             }
             (Expect::Rev(rev), None) => {
                 let rev: &dyn ToSql = &rev;
                 let params = params_from_iter(key.iter().chain([&rev]));
-                Ok(conn.prepare_cached(&self.delete)?.execute(params)? == 1)
+                Ok(conn.execute(&self.delete, params)? == 1)
             }
         }
     }

@@ -123,6 +123,86 @@ fn a_torn_tail_of_the_log_is_not_believed() {
     assert!(seen.len() > 2, "the cuts were not between commits: {seen:?}");
 }
 
+/// The files of a data folder.
+fn files(folder: &Path) -> [Vec<u8>; 2] {
+    ["duly.db", "duly.db-wal"].map(|name| std::fs::read(folder.join(name)).expect("a file"))
+}
+
+/// A power cut: of what was written since the last sync, each sector is on the disk or is not.
+/// What stood there before is the synced file, or nothing. Checkpoints happen in between, so that the
+/// log begins again, over frames that were synced.
+#[test]
+fn a_power_cut_takes_nothing_that_was_synced() {
+    const SECTOR: usize = 512;
+    const LOG_HEAD: usize = 32;
+    const ROWS: u64 = 7;
+    // xorshift; the seed is in the message.
+    let seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut state = seed;
+    let mut draw = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let folder = folder();
+    let store = open(folder.path());
+    let mut desk = Desk::open(&store, 3);
+    let mut made = 0;
+    let (mut cuts, mut lost, mut kept_more) = (0, 0, 0);
+    for round in 0..60 {
+        store.store.sync().expect("synced");
+        let (synced, durable) = (files(folder.path()), desk.seq);
+        // Commits that nobody has synced: nobody was told that they are durable.
+        for _ in 0..draw() % 4 {
+            let rows = (0..ROWS).map(|n| insert_run(&ready(&desk, made + n))).collect();
+            made += ROWS;
+            let commit = desk.build(rows);
+            let applied = store.store.apply(std::slice::from_ref(&commit)).expect("applied");
+            assert_eq!(applied.outcomes, [Outcome::Durable]);
+            desk.seq = commit.seq;
+        }
+        let written = files(folder.path());
+        for _ in 0..4 {
+            let copy = common::folder();
+            for (name, (old, new)) in
+                ["duly.db", "duly.db-wal"].iter().zip(synced.iter().zip(&written))
+            {
+                let mut found = new.clone();
+                for at in (0..new.len()).step_by(SECTOR) {
+                    let end = (at + SECTOR).min(new.len());
+                    if draw() % 2 == 0 {
+                        // SQLite syncs the head of a log that begins again before it writes the first
+                        // frame behind it.
+                        let first = if name.ends_with("-wal") { LOG_HEAD } else { 0 };
+                        for place in at.max(first)..end {
+                            found[place] = old.get(place).copied().unwrap_or(0);
+                        }
+                    }
+                }
+                std::fs::write(copy.path().join(name), found).expect("a file");
+            }
+            let opened = open(copy.path());
+            let node = NodeId { node: 1, boot: 1 };
+            let cluster = opened.renew(model::cluster::Renew { node, ttl: Span::ZERO });
+            let seq = cluster.expect("answers").shards[3].seq;
+            assert!(seq >= durable, "seed {seed:x}, round {round}: {durable} synced, {seq} there");
+            assert!(seq <= desk.seq);
+            let rows = count(&look(copy.path()), "runs");
+            assert_eq!(rows as u64, seq * ROWS, "seed {seed:x}, round {round}: a part of a commit");
+            cuts += 1;
+            lost += usize::from(seq < desk.seq);
+            kept_more += usize::from(seq > durable);
+        }
+        if round % 5 == 4 {
+            // SQLite syncs what it moves; then the log begins again.
+            store.store.checkpoint().expect("a checkpoint");
+        }
+    }
+    println!("{cuts} cuts, {lost} lost something, {kept_more} had more than was synced");
+    assert!(lost > 0, "no cut took anything: nothing was tried");
+}
+
 #[test]
 fn a_second_process_is_refused_and_a_later_one_is_not() {
     let folder = folder();

@@ -42,6 +42,20 @@ pub trait Store: Send + Sync {
     /// applied in order, each on what those before it left; a change that does not `fits` is
     /// refused like one that did not find what it expected. Without commits it tells the time.
     fn commit(&self, commits: &[Commit]) -> Result<Committed, StoreError>;
+    /// As `commit`, but durable only when a `sync` that began after its answer has succeeded. Calls
+    /// are applied in the order they are made, and what is durable is always the first so many of
+    /// them. For a store that can apply the next while it makes the last ones durable.
+    fn apply(&self, commits: &[Commit]) -> Result<Committed, StoreError> {
+        self.commit(commits)
+    }
+    /// Makes durable what was applied before. After a failure nobody knows what is.
+    fn sync(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    /// Is it worth while to call `apply` and `sync` from two threads?
+    fn syncs_apart(&self) -> bool {
+        false
+    }
     /// Answers each read from one consistent, latest state (never a replica).
     fn read(&self, reads: &[(ShardId, Read)]) -> Result<Vec<Page>, StoreError>;
     /// What the run shall do: its body, or its job's spec of that version.

@@ -89,11 +89,10 @@ impl JobRequest {
         if let Some(schedule) = object.object("schedule", faults) {
             job.schedule = ScheduleRequest::read(schedule, faults);
         }
-        let target_at = object.at("target");
         match object.object("target", faults) {
             Some(target) => job.target = read_target(target, faults),
-            None if faults.list.iter().all(|fault| fault.pointer != target_at) => {
-                faults.add(target_at, "a target is missing: {\"http\":{…}}, {\"worker\":{…}}, {\"command\":{…}} or {\"publish\":{…}}");
+            None if !faults.at(&object.at("target")) => {
+                faults.add(object.at("target"), "a target is missing: {\"http\":{…}}, {\"worker\":{…}}, {\"command\":{…}} or {\"publish\":{…}}");
             }
             None => {}
         }

@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 
 /// Sampled: it is for the receiver's collector to drop what it does not want.
 const FLAGS: &str = "01";
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 pub fn parent(run: &str, token: u64) -> String {
     let trace = hash(&["trace", run]);
@@ -23,7 +24,14 @@ fn hash(parts: &[&str]) -> String {
         hash.update(part.as_bytes());
         hash.update([0]);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = hash.finalize();
+    let mut text = String::with_capacity(2 * digest.len());
+    for byte in digest {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from(DIGITS[usize::from(digit)]));
+        }
+    }
+    text
 }
 
 #[cfg(test)]

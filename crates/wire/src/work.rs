@@ -83,7 +83,6 @@ pub fn read_settles(text: &str, faults: &mut Faults) -> Vec<SettleItem> {
     items(text, faults, |mut object, faults| {
         let run_id = required(&mut object, "run_id", faults);
         let token = token(&mut object, faults);
-        let outcome_at = object.at("outcome");
         let outcomes = ["succeeded", "failed", "snoozed", "released"];
         let outcome = match object.choice("outcome", &outcomes, faults) {
             Some("succeeded") => {
@@ -100,6 +99,7 @@ pub fn read_settles(text: &str, faults: &mut Faults) -> Vec<SettleItem> {
             }
             Some(_) => Outcome::Released,
             None => {
+                let outcome_at = object.at("outcome");
                 if faults.list.iter().all(|fault| fault.pointer != outcome_at) {
                     faults.add(outcome_at, format!("one of {} is missing", outcomes.join(", ")));
                 }
@@ -147,19 +147,17 @@ fn items<T>(
 }
 
 fn token(object: &mut Object<'_>, faults: &mut Faults) -> u64 {
-    let at = object.at("token");
     let token = object.number("token", 1..=(1 << 53) - 1, faults);
-    if token.is_none() && faults.list.iter().all(|fault| fault.pointer != at) {
-        faults.add(at, "the token is missing");
+    if token.is_none() && !faults.at(&object.at("token")) {
+        faults.add(object.at("token"), "the token is missing");
     }
     token.unwrap_or_default()
 }
 
 fn required(object: &mut Object<'_>, name: &'static str, faults: &mut Faults) -> String {
-    let at = object.at(name);
     let text = object.short(name, WORKER_MAX, faults);
-    if text.is_none() && faults.list.iter().all(|fault| fault.pointer != at) {
-        faults.add(at, format!("{name} is missing"));
+    if text.is_none() && !faults.at(&object.at(name)) {
+        faults.add(object.at(name), format!("{name} is missing"));
     }
     text.unwrap_or_default()
 }

@@ -1,11 +1,14 @@
 //! Store calls: what the shards and the ownership ask of the store, and what its answers mean to
-//! them. One commit lane; one ownership call at a time, so that answers cannot overtake each other,
+//! them. One commit lane, in which a few may be on their way; one ownership call at a time, so that answers cannot overtake each other,
 //! and beside it a few renewals that only keep the lease.
 
+use super::stir::Marks;
 use super::{CallId, Host, HostOutput, Message, Refusal, StoreAnswer, StoreCall, Under};
 use crate::batch::{Event, Output};
 use crate::command::{Answer, Refused};
-use crate::limits::{CLOCK_STEP, LOOK_AGAIN, MOVES_AT_ONCE, NODE_TTL, RENEWALS_BESIDE};
+use crate::limits::{
+    CLOCK_STEP, COMMIT_MANY, COMMIT_PAUSE, LOOK_AGAIN, MOVES_AT_ONCE, NODE_TTL, RENEWALS_BESIDE,
+};
 use crate::pipeline::CommitEnd;
 use crate::rows::ReadId;
 use crate::shard::Shard;
@@ -35,6 +38,9 @@ impl Host {
 
     /// Moves everything on that can move: outputs, reads, commits, epochs, gifts, the lease.
     pub(super) fn pump(&mut self, local: Time) {
+        if self.gathering {
+            return;
+        }
         if !(self.owning && self.renewing_beside >= RENEWALS_BESIDE)
             && let Some(renew) = self.ownership.poll_renew(local)
         {
@@ -43,18 +49,27 @@ impl Host {
             let under = if beside { Under::RenewBeside } else { Under::Renew };
             self.call(local, under, StoreCall::Renew(renew));
         }
-        self.read(local);
-        self.commit(local);
+        let stirred = std::mem::take(&mut self.stirred.now);
+        self.read(local, stirred);
+        let asked = self.commit(local, stirred);
+        for id in asked.iter() {
+            if let Some(shard) = self.shards.get(&id) {
+                let wishes = shard.is_fenced() || shard.wants_epoch().is_some();
+                self.stirred.wishes.set(id, wishes);
+            }
+        }
         self.own(local);
         let mut outputs = Vec::new();
-        for (id, shard) in &mut self.shards {
+        for id in asked.iter() {
+            let Some(shard) = self.shards.get_mut(&id) else { continue };
             while let Some(output) = shard.poll_output() {
-                outputs.push((*id, output));
+                outputs.push((id, output));
             }
         }
         for (shard, output) in outputs {
             self.output(local, shard, output);
         }
+        self.note_standing(asked);
     }
 
     fn output(&mut self, local: Time, shard: ShardId, output: Output) {
@@ -65,20 +80,21 @@ impl Host {
                 // The shard was closed under it: its new owner is found by the next tick.
                 if let Some(route) = self.routes.get_mut(&id) {
                     route.moved(local);
-                    route.look_again(local);
                 }
+                self.look_again(local, id);
             }
             Output::Reply(id, answer) => self.answer(id, answer),
             other => self.outputs.push_back(HostOutput::Shard(shard, other)),
         }
     }
 
-    fn read(&mut self, local: Time) {
+    fn read(&mut self, local: Time, stirred: Marks) {
         let (mut reads, mut under) = (Vec::new(), Vec::new());
-        for (id, shard) in &mut self.shards {
+        for id in stirred.iter() {
+            let Some(shard) = self.shards.get_mut(&id) else { continue };
             while let Some((read_id, read)) = shard.poll_read() {
-                reads.push((*id, read));
-                under.push((*id, read_id, shard.epoch()));
+                reads.push((id, read));
+                under.push((id, read_id, shard.epoch()));
             }
         }
         if !reads.is_empty() {
@@ -86,19 +102,46 @@ impl Host {
         }
     }
 
-    /// One commit lane: the batches of all shards in one call.
-    fn commit(&mut self, local: Time) {
-        let Some(now) = self.now(local) else { return };
-        if self.committing {
-            return;
+    /// One commit lane: the batches of all shards in one call. Returns the shards that may have
+    /// something to say now.
+    fn commit(&mut self, local: Time, stirred: Marks) -> Marks {
+        self.stirred.to_commit.add(stirred);
+        let Some(now) = self.now(local) else { return stirred };
+        if self.committing >= self.commits_at_once || self.is_gathering_callers(local) {
+            return stirred;
         }
-        let commits: Vec<Commit> =
-            self.shards.values_mut().filter_map(|shard| shard.poll_commit(now)).collect();
+        let asked = std::mem::take(&mut self.stirred.to_commit);
+        let (mut commits, mut decided): (Vec<Commit>, usize) = (Vec::new(), 0);
+        for id in asked.iter() {
+            let Some(shard) = self.shards.get_mut(&id) else { continue };
+            if let Some(commit) = shard.poll_commit(now) {
+                decided += shard.decided_in_commit();
+                commits.push(commit);
+            }
+        }
         if !commits.is_empty() {
-            self.committing = true;
+            self.committing += 1;
+            let pause = if decided >= COMMIT_MANY { COMMIT_PAUSE } else { Span::ZERO };
+            self.commit_after = local.plus(pause);
             let under = commits.iter().map(|c| (c.shard, c.seq, c.epoch)).collect();
             self.call(local, Under::Commit(under), StoreCall::Commit(commits));
         }
+        asked
+    }
+
+    /// The last commit answered many callers, so more of them are about to ask: a commit costs the
+    /// same few pages for one as for thirty.
+    fn is_gathering_callers(&self, local: Time) -> bool {
+        let pause = self.commit_after.since(local);
+        // Further away than the pause: the local clock ran wild and came back.
+        pause > Span::ZERO && pause <= COMMIT_PAUSE
+    }
+
+    /// When a commit that waits for more callers goes, in local time.
+    pub(super) fn next_commit(&self, local: Time) -> Option<Time> {
+        let free = self.committing < self.commits_at_once;
+        let waits = free && !self.stirred.to_commit.is_empty();
+        (waits && self.is_gathering_callers(local)).then_some(self.commit_after)
     }
 
     /// New epochs for shards that lost track, gifts for nodes that asked.
@@ -106,16 +149,16 @@ impl Host {
         if self.owning {
             return;
         }
-        let fenced: Vec<ShardId> =
-            self.shards.values().filter(|s| s.is_fenced()).map(Shard::id).collect();
+        let wishes = self.stirred.wishes;
+        let is_fenced = |id: &ShardId| self.shards.get(id).is_some_and(Shard::is_fenced);
+        let fenced: Vec<ShardId> = wishes.iter().filter(is_fenced).collect();
         fenced.into_iter().for_each(|id| self.close(local, id));
         let mut takes = std::mem::take(&mut self.pending_takes);
         let gifts = self.unwrap_gifts(local, &mut takes);
         takes.retain(|take| !self.shards.contains_key(&take.shard));
-        for (id, shard) in &self.shards {
-            if let Some(wish) = shard.wants_epoch() {
-                let (shard, epoch) = (*id, wish.epoch);
-                takes.push(Take { shard, node: self.node, epoch, by: wish.by });
+        for shard in wishes.iter() {
+            if let Some(wish) = self.shards.get(&shard).and_then(Shard::wants_epoch) {
+                takes.push(Take { shard, node: self.node, epoch: wish.epoch, by: wish.by });
             }
         }
         if !takes.is_empty() {
@@ -173,6 +216,7 @@ impl Host {
                 && let Some(heir) = self.ownership.heir(*id)
             {
                 shard.drain();
+                self.stirred.now.insert(*id);
                 self.giving.insert(*id, heir);
             }
         }
@@ -188,6 +232,7 @@ impl Host {
             for node in gone {
                 self.met.remove(&node);
                 self.shards.values_mut().for_each(|shard| shard.handle_node_gone(node));
+                self.stir_all();
             }
         }
     }
@@ -207,6 +252,7 @@ impl Host {
     fn close(&mut self, local: Time, id: ShardId) {
         self.giving.remove(&id);
         self.doubted.remove(&id);
+        self.stirred.forget(id);
         if let Some(shard) = self.shards.remove(&id) {
             for output in shard.close() {
                 self.output(local, id, output);
@@ -279,7 +325,7 @@ impl Host {
         under: Vec<(ShardId, u64, Epoch)>,
         answer: StoreAnswer,
     ) {
-        self.committing = false;
+        self.committing = self.committing.saturating_sub(1);
         let ends = match answer {
             StoreAnswer::Commit { now, ends } => {
                 self.sample(sent, local, now);
@@ -293,6 +339,7 @@ impl Host {
         for ((id, seq, epoch), end) in under.into_iter().zip(ends) {
             if let Some(shard) = self.shards.get_mut(&id).filter(|s| s.epoch() == epoch) {
                 shard.handle_commit(now, seq, end);
+                self.stirred.now.insert(id);
             }
         }
     }
@@ -304,6 +351,7 @@ impl Host {
         let jump = after.since(before).max(before.since(after));
         if self.follows_steps && jump > CLOCK_STEP {
             self.shards.values_mut().for_each(Shard::handle_clock_step);
+            self.stir_all();
         }
     }
 
@@ -329,6 +377,7 @@ impl Host {
                 Some(page) => shard.handle_read(now, read, page),
                 None => shard.handle_read_failed(now, read),
             }
+            self.stirred.now.insert(id);
         }
     }
 
@@ -350,6 +399,7 @@ impl Host {
         if found.lost_tail {
             for (id, shard) in &mut self.shards {
                 shard.handle_lost_tail();
+                self.stirred.now.insert(*id);
                 let event = Output::Event(Event::LostTail);
                 self.outputs.push_back(HostOutput::Shard(*id, event));
             }
@@ -381,6 +431,8 @@ impl Host {
         for (id, shard) in &mut self.shards {
             if !self.doubted.contains(id) {
                 shard.handle_trust(until);
+                // Answers without a commit wait for it.
+                self.stirred.now.insert(*id);
             }
         }
     }
@@ -397,11 +449,13 @@ impl Host {
         let alive = self.ownership.alive();
         for (take, taken) in takes.iter().zip(taken) {
             let id = take.shard;
+            self.stirred.now.insert(id);
             match (self.shards.get_mut(&id), taken) {
                 (Some(shard), Some(taken)) => shard.handle_epoch(now, taken, &alive),
                 (None, Some(taken)) => {
                     let mut shard = Shard::new(id, self.node, taken, &alive, now, self.planted);
                     shard.set_sizes(self.sizes);
+                    shard.set_commits_at_once(self.commits_at_once);
                     self.shards.insert(id, shard);
                     let event = Output::Event(Event::TookOver);
                     self.outputs.push_back(HostOutput::Shard(id, event));

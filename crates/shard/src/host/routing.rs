@@ -45,14 +45,31 @@ impl Route {
             self.patience = self.patience.plus(stood).min(self.deadline);
         }
     }
-
-    pub(super) fn look_again(&mut self, local: Time) {
-        self.sent_to = None;
-        self.again_at = local.plus(ROUTE_AGAIN);
-    }
 }
 
 impl Host {
+    pub(super) fn begin_route(&mut self, id: CommandId, route: Route) {
+        self.unsent.insert(id);
+        self.route_ends.insert((route.deadline, id));
+        self.routes.insert(id, route);
+    }
+
+    pub(super) fn forget_route(&mut self, id: CommandId) -> Option<Route> {
+        let route = self.routes.remove(&id)?;
+        self.unsent.remove(&id);
+        self.route_ends.remove(&(route.deadline, id));
+        Some(route)
+    }
+
+    /// Its owner is looked for once more.
+    pub(super) fn look_again(&mut self, local: Time, id: CommandId) {
+        if let Some(route) = self.routes.get_mut(&id) {
+            route.sent_to = None;
+            route.again_at = local.plus(ROUTE_AGAIN);
+            self.unsent.insert(id);
+        }
+    }
+
     /// Sends a command to its owner, or waits for there to be one. Repeats only after a definite
     /// refusal.
     pub(super) fn route(&mut self, local: Time, id: CommandId) {
@@ -83,6 +100,8 @@ impl Host {
             route.sent_to = Some(self.node);
             route.sent_at = local;
             route.tries += 1;
+            self.unsent.remove(&id);
+            self.stirred.now.insert(route.shard);
             let deadline = now.plus(route.deadline.since(local));
             let command = route.command.clone();
             shard.handle_command(now, Caller { id, deadline }, command);
@@ -94,6 +113,7 @@ impl Host {
             route.sent_to = Some(owner);
             route.sent_at = local;
             route.tries += 1;
+            self.unsent.remove(&id);
             let message = Message::Forward {
                 id,
                 shard: route.shard,
@@ -115,16 +135,18 @@ impl Host {
     pub(super) fn ask_heirs(&mut self, local: Time) {
         let alive = self.ownership.alive();
         let (node, ownership) = (self.node, &self.ownership);
-        for route in self.routes.values_mut() {
-            let died = |to: &NodeId| *to != node && !alive.contains(to);
+        let died = |to: &NodeId| *to != node && !alive.contains(to);
+        let mut again = Vec::new();
+        for (id, route) in &mut self.routes {
             if let Some(to) = route.sent_to.filter(died)
                 && ownership.owner(route.shard).is_some_and(|owner| owner != to)
                 && route.command.is_repeatable()
             {
                 route.patience = local.plus(ROUTE_WAIT).min(route.deadline);
-                route.look_again(local);
+                again.push(*id);
             }
         }
+        again.into_iter().for_each(|id| self.look_again(local, id));
     }
 
     pub(super) fn answer(&mut self, id: CommandId, answer: Answer) {
@@ -137,7 +159,7 @@ impl Host {
             }
             let message = Message::Answer { id: theirs, answer, try_no };
             self.outputs.push_back(HostOutput::Send(node, message));
-        } else if let Some(route) = self.routes.remove(&id) {
+        } else if let Some(route) = self.forget_route(id) {
             let output = Output::Reply(id, answer);
             self.outputs.push_back(HostOutput::Shard(route.shard, output));
         }
@@ -155,6 +177,7 @@ impl Host {
                 match (self.shards.get_mut(&shard), now) {
                     (Some(shard), Some(now)) if !giving => {
                         let caller = Caller { id: mine, deadline: now.plus(wait) };
+                        self.stirred.now.insert(shard.id());
                         shard.handle_command(now, caller, command);
                     }
                     _ => self.answer(mine, Answer::Refused(Refused::NotOwner)),
@@ -169,7 +192,7 @@ impl Host {
                 match route {
                     // A definite refusal: the shard has moved. Look for its owner again.
                     Some(route) if refused && route.patience > local => {
-                        route.look_again(local);
+                        self.look_again(local, id);
                         self.look(local);
                     }
                     Some(_) => self.answer(id, answer),
@@ -193,6 +216,7 @@ impl Host {
                     && let Some(owned) = self.shards.get_mut(&shard)
                 {
                     owned.drain();
+                    self.stirred.now.insert(shard);
                     self.giving.insert(shard, from);
                 }
             }
@@ -210,7 +234,7 @@ impl Host {
             && let Some(route) = self.routes.get_mut(id).filter(|route| route.tries == *try_no)
         {
             if route.patience > local {
-                route.look_again(local);
+                self.look_again(local, *id);
                 self.look(local);
             } else {
                 self.answer(*id, Answer::Refused(Refused::NotOwner));

@@ -14,17 +14,21 @@ impl Shard {
     /// A new epoch was taken: settle what was on its way and load what the store holds.
     pub fn handle_epoch(&mut self, now: Time, taken: Taken, alive: &[NodeId]) {
         let broken = self.pipeline.broken.take();
+        let broken_at = self.pipeline.broken_at.take();
         if broken.is_none() {
             self.event(Event::FreshTokens);
         }
         let mut again: Vec<(Caller, Command)> = Vec::new();
         let mut limit = self.pipeline.limit;
-        if let Some(sent) = self.pipeline.sent.take() {
+        for sent in std::mem::take(&mut self.pipeline.sent) {
             // The outcome is open, too, when a lost tail was found by a renewal, or when the epoch
-            // was taken for its tokens, while the commit was on its way. Its number tells, because
-            // nobody else wrote in our epoch.
-            let open = matches!(broken, None | Some(Broken::Unknown | Broken::LostTail));
-            let mut landed = taken.seq >= sent.batch.seq && open;
+            // was taken for its tokens, while the commit was on its way; and of what was sent before
+            // the one that was refused. Its number tells, because nobody else wrote in our epoch.
+            let seq = sent.batch.seq;
+            let before = broken_at.is_some_and(|at| seq < at);
+            let behind = broken_at.is_some_and(|at| seq > at);
+            let open = matches!(broken, None | Some(Broken::Unknown | Broken::LostTail)) || before;
+            let mut landed = taken.seq >= seq && open;
             if broken == Some(Broken::Unknown) {
                 landed &= !self.planted.is(Bug::UnknownMeansLost);
                 landed |= self.planted.is(Bug::UnknownMeansLanded);
@@ -36,6 +40,10 @@ impl Shard {
                     self.event(Event::UnknownLandedWithClaims);
                 }
                 self.release(batch.outputs);
+            } else if before || behind {
+                // Not refused for itself.
+                self.event(Event::UnknownLost);
+                again.extend(batch.commands);
             } else if broken == Some(Broken::Row) {
                 limit = self.isolate(batch, &mut again, limit);
             } else if broken == Some(Broken::Room) {
@@ -170,11 +178,11 @@ impl Shard {
     /// This node does not own the shard any more. Callers whose command was not sent, or was
     /// refused, may ask the new owner; the others cannot be told.
     pub fn close(mut self) -> Vec<Output> {
-        let unknown = matches!(self.pipeline.broken, Some(Broken::Unknown)) || {
-            self.pipeline.sent.is_some() && self.pipeline.broken.is_none()
-        };
-        if let Some(sent) = self.pipeline.sent.take() {
+        let unknown = matches!(self.pipeline.broken, None | Some(Broken::Unknown));
+        for sent in std::mem::take(&mut self.pipeline.sent) {
+            let before = self.pipeline.broken_at.is_some_and(|at| sent.batch.seq < at);
             for (caller, _) in sent.batch.commands {
+                let unknown = unknown || before;
                 let refused = if unknown { Refused::Unknown } else { Refused::NotOwner };
                 self.refuse(caller, refused);
             }
