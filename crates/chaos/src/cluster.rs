@@ -76,6 +76,8 @@ pub struct Evidence {
     pub windows: Vec<Window>,
     pub divergences: u64,
     pub healed_at: Time,
+    /// When the nodes were told to stop: what became due from then on nobody has to do.
+    pub stopped_at: Time,
     /// Promotions that somebody said aloud.
     pub alarms: usize,
     pub losses: Losses,
@@ -166,6 +168,7 @@ impl Run<'_> {
             Ok(()) => self.heal(&mut members, &book, hooks, &mut rng),
             Err(why) => Err(why),
         };
+        let stopped_at = now();
         // The receiver outlives the nodes: nobody is to hear that it is not there.
         book.set_servers(Vec::new(), false);
         let stopped: Result<(), String> =
@@ -191,9 +194,17 @@ impl Run<'_> {
         let alarms = said.matches(ALARM).count()
             + watcher.alerts().iter().filter(|alert| alert.contains(ALARM)).count();
         let pages = std::mem::take(&mut *book.pages());
-        let bulk = self.bulk;
-        let evidence =
-            Evidence { pages, dump, windows, divergences, healed_at, alarms, losses, bulk };
+        let evidence = Evidence {
+            pages,
+            dump,
+            windows,
+            divergences,
+            healed_at,
+            stopped_at,
+            alarms,
+            losses,
+            bulk: self.bulk,
+        };
         outcome.measured = measure::measure(&evidence);
         outcome.measured.proxies = members.all.iter().fold((0, 0, 0), |sum, member| {
             let ((a, b, c), (d, e, f)) = (member.to_database.seen(), member.to_me.seen());
@@ -341,7 +352,8 @@ impl Run<'_> {
 /// Every promise that was broken, by the checker and by what the plan knows.
 pub fn judge(evidence: Evidence) -> Vec<Violation> {
     let mut found = planned::judge(&evidence);
-    let settings = story::cluster(evidence.healed_at);
+    let since_stop = evidence.dump.now.since(evidence.stopped_at);
+    let settings = story::cluster(evidence.healed_at, since_stop);
     let Evidence { pages, dump, divergences, losses, .. } = evidence;
     found.extend(story::judge(pages, &dump, divergences, &losses, &settings));
     found

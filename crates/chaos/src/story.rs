@@ -112,12 +112,12 @@ pub fn embedded(healed_at: Time) -> CheckSettings {
 }
 
 /// Nodes that freeze and a database that is away: an answer may be on its way for long, and a dead
-/// node's lease has to run out.
-pub fn cluster(healed_at: Time) -> CheckSettings {
+/// node's lease has to run out. `since_stop`: so long before the end the nodes were told to stop.
+pub fn cluster(healed_at: Time, since_stop: Span) -> CheckSettings {
     CheckSettings {
         healed: true,
         healed_at,
-        slack: CLUSTER_SLACK,
+        slack: Span::from_micros(CLUSTER_SLACK.micros().saturating_add(since_stop.micros().max(0))),
         clock_lag: Span::from_secs(30),
         recovery: Span::from_secs(15),
         // Every commit names the timeline it expects: who has not noticed commits nothing.
