@@ -3,7 +3,7 @@
 
 use super::{Evidence, judge};
 use model::row::Key;
-use model::{Cause, Epoch, RunId, Span, Status, Token};
+use model::{Cause, Epoch, JobId, RunId, Slot, Span, Status, Time, Token};
 use shard::command::{Answer, Command, Refused, SettleAnswer};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -163,6 +163,12 @@ fn refused_and_stored(evidence: &mut Evidence) -> Option<()> {
         _ => false,
     })?;
     op.heard = op.heard.as_ref().map(|(at, _)| (*at, Answer::Refused(Refused::TooLate)));
+    // Who is refused hears of no id: the job is found by its payload.
+    if let Command::Submit(list) = &mut op.command {
+        let new = list.first_mut()?;
+        let slot = Slot::of(new.spec.namespace, &new.spec.queue, 0);
+        new.id = JobId::mint(Time::MIN, slot, 1);
+    }
     Some(())
 }
 
