@@ -14,6 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+/// From this number of a hundred on the dice say that there is no answer.
+const HANGS_UP: u64 = 97;
+
 /// Listens until the world is over. `calm`: every call succeeds at once.
 pub fn start(book: Arc<Book>, seed: u64, calm: bool) -> Result<SocketAddr, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
@@ -43,6 +46,7 @@ fn serve(book: &Book, stream: TcpStream, mut rng: Rng, calm: bool) {
     let _ = stream.set_read_timeout(Some(REQUEST_PATIENCE));
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream);
+    let mut first = true;
     // A request that breaks off has not begun an attempt: its receiver did nothing.
     while let Ok((head, body)) = message(&mut reader) {
         let at = now();
@@ -52,7 +56,11 @@ fn serve(book: &Book, stream: TcpStream, mut rng: Rng, calm: bool) {
         if !calm && rng.per_mille(150) {
             std::thread::sleep(Duration::from_millis(rng.below(250)));
         }
-        let dice = if calm { 0 } else { rng.below(100) };
+        // On a connection that was used before, duly takes a hang-up for one that came before the
+        // request and sends it once more under the same token. That is open; so only new ones hang up.
+        let most = if first { 100 } else { HANGS_UP };
+        let dice = if calm { 0 } else { rng.below(most) };
+        first = false;
         let Some(line) = answer(book, run, token, dice) else { return };
         // Connections are kept most times, as by a real server, and closed by some.
         let closes = !calm && rng.below(4) == 0;
@@ -76,7 +84,7 @@ fn answer(book: &Book, run: RunId, token: Token, dice: u64) -> Option<&'static s
     let (line, end) = match dice {
         0..75 => (Some("200 OK"), End::Succeeded { output: None }),
         75..92 => (Some("500 Internal Server Error"), failed(500, true)),
-        92..97 => (Some("422 Unprocessable Content"), failed(422, false)),
+        92..HANGS_UP => (Some("422 Unprocessable Content"), failed(422, false)),
         _ => (None, failed(0, true)),
     };
     let mut pages = book.pages();
