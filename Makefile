@@ -1,6 +1,6 @@
 # The command a person types is the command CI runs.
-.PHONY: run test check differential tools sim sim-long chaos chaos-long chaos-cluster postgres-newer bench
-.PHONY: bench-core bench-start bench-peers
+.PHONY: run test check differential tools sim sim-long chaos chaos-long chaos-cluster chaos-figures
+.PHONY: postgres-newer bench bench-core bench-start bench-peers
 
 # Builds the server and serves on http://127.0.0.1:7070, data in ./duly-data.
 run:
@@ -52,6 +52,15 @@ CHAOS_CLUSTER ?= 0
 chaos-cluster:
 	cargo build --profile test -p duly -p chaos
 	target/debug/chaos --cluster $(CHAOS_CLUSTER) --lies --keep target/chaos
+
+# What a cluster on PostgreSQL is asked in large numbers, with the release build: 300 faults and a million
+# jobs, as many deliveries while nodes are only restarted, takeovers, an hour of busy cores.
+chaos-figures:
+	cargo build --release -p duly -p chaos
+	target/release/chaos --cluster $(CHAOS_CLUSTER) --runs 4 --faults 75 --rate 1200 --keep target/chaos
+	target/release/chaos --calm 250000 --runs 4 --keep target/chaos
+	target/release/chaos --takeovers 30 --keep target/chaos
+	target/release/chaos --full-cpu 60m --keep target/chaos
 
 # The store's tests on PostgreSQL 16, 17 and 18, from a package registry; the system's own is in `make test`.
 postgres-newer:

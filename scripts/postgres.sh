@@ -3,7 +3,9 @@
 #
 #   scripts/postgres.sh start DIR PORT           makes DIR and a server in it; prints its address
 #   scripts/postgres.sh pooler DIR PORT          a PgBouncer in transaction mode before that server
-#   scripts/postgres.sh replica DIR PORT FROM    a replica in DIR of the server in FROM, which is asynchronous
+#   scripts/postgres.sh replica DIR PORT FROM [VIA] a replica in DIR of the server in FROM, which is
+#                                                asynchronous; it follows on port VIA if one is given
+#   scripts/postgres.sh synchronous DIR          the server in DIR acknowledges nothing that its replica lacks
 #   scripts/postgres.sh promote DIR              the replica in DIR goes on alone
 #   scripts/postgres.sh tls DIR                  the server in DIR gets a certificate of its own authority
 #                                                (DIR/ca.pem) for localhost, beside an authority that did
@@ -12,6 +14,9 @@
 #   scripts/postgres.sh halt DIR                 stops it without a checkpoint (immediate)
 #   scripts/postgres.sh read-only|read-write DIR nothing can be written any more; it can again
 #   scripts/postgres.sh crash DIR                stops the server as a power cut would (kill -9)
+#   scripts/postgres.sh revive DIR PORT          starts it if it gave up by itself
+#   scripts/postgres.sh mount|unmount DIR        DIR is a file system of its own, in an image (needs root)
+#   scripts/postgres.sh fill|unfill DIR          no room is left on that file system; there is again
 #
 # fsync is on: what is tested is what runs. Anybody on this machine may connect (trust), and nobody
 # from elsewhere can: it listens on loopback. PostgreSQL does not run as root, so root becomes
@@ -21,7 +26,7 @@ set -euo pipefail
 fail() { printf 'postgres.sh: %s\n' "$*" >&2; exit 1; }
 need() { fail "$1 is missing; install it with: apt-get install -y $2"; }
 
-[ $# -ge 2 ] || fail "usage: scripts/postgres.sh start|pooler|replica|promote|tls|stop|halt|crash DIR [PORT] [FROM]"
+[ $# -ge 2 ] || fail "usage: scripts/postgres.sh VERB DIR [PORT] [FROM] [VIA]; the verbs are at the top of this file"
 verb=$1 dir=$2 port=${3:-}
 
 # Another version than the system's: scripts/postgres-newer.sh says where it lies.
@@ -105,9 +110,49 @@ replica)
     as_owner "$bin/pg_basebackup" --host 127.0.0.1 --port "$server" --username postgres --pgdata "$dir/data" \
         --write-recovery-conf --checkpoint fast >"$dir/basebackup.log" 2>&1 || fail "no copy: see $dir/basebackup.log"
     sed -i "s|^unix_socket_directories = .*|unix_socket_directories = '$dir'|" "$dir/data/postgresql.conf"
+    if [ -n "${5:-}" ]; then sed -i "/^primary_conninfo/s/port=$server/port=$5/" "$dir/data/postgresql.auto.conf"; fi
     as_owner "$bin/pg_ctl" start --pgdata "$dir/data" --wait --silent --log "$dir/server.log" \
         --options "-p $port" >/dev/null || fail "the replica does not start: see $dir/server.log"
     echo "postgres://postgres@127.0.0.1:$port/postgres"
+    ;;
+synchronous)
+    ask() { as_owner "$bin/psql" --host "$dir" --port "$(sed -n 4p "$dir/data/postmaster.pid")" --username postgres -Atc "$1"; }
+    ask "ALTER SYSTEM SET synchronous_standby_names = '*'" >/dev/null
+    as_owner "$bin/pg_ctl" reload --pgdata "$dir/data" --silent
+    for try in $(seq 500); do
+        [ "$(ask "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'")" = 1 ] && break
+        [ "$try" -lt 500 ] || fail "no replica follows: see $dir/server.log"
+        sleep 0.02
+    done
+    ;;
+revive)
+    first=$(head -1 "$dir/data/postmaster.pid" 2>/dev/null || true)
+    if [ -z "$first" ] || [ ! -e "/proc/$first" ] || grep -q '^State:.*Z' "/proc/$first/status"; then
+        rm -f "$dir/data/postmaster.pid" "$dir"/.s.PGSQL.*
+        exec "$0" start "$dir" "$port"
+    fi
+    ;;
+mount)
+    [ "$(id -u)" = 0 ] || fail "a file system of its own needs root"
+    # Sparse: it takes what is written, not what it could hold. Nothing is kept back for root.
+    truncate --size 12G "$dir.image"
+    mkfs.ext4 -q -F -m 0 "$dir.image"
+    mount -o loop "$dir.image" "$dir"
+    chmod 755 "$dir"
+    ;;
+unmount)
+    if mountpoint --quiet "$dir"; then umount "$dir" || umount --lazy "$dir"; fi
+    rm -f "$dir.image"
+    ;;
+fill)
+    mountpoint --quiet "$dir" || fail "$dir is no file system of its own"
+    # Blocks are reserved, not written; the last ones by trial.
+    left=$(df --output=avail --block-size=1 "$dir" | tail -1)
+    fallocate --length "$left" "$dir/filler" 2>/dev/null || true
+    dd if=/dev/zero of="$dir/filler-rest" bs=4096 2>/dev/null || true
+    ;;
+unfill)
+    rm -f "$dir/filler" "$dir/filler-rest"
     ;;
 promote)
     as_owner "$bin/pg_ctl" promote --pgdata "$dir/data" --wait --silent || fail "it is not promoted: see $dir/server.log"

@@ -1,17 +1,32 @@
 //! What those outside saw, as they saw it: clients, workers and the webhook receiver write here
 //! while the server lives and dies. `story` turns it into the checker's log at the end.
 
-use model::{JobId, RunId, Time, Token};
+use model::{JobId, RunId, Span, Time, Token};
 use shard::command::{Beat, End, SettleAnswer};
 use sim::log::Op;
 use std::net::SocketAddr;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How far the database's clock was moved, in microseconds: everybody's time here is the store's.
+static AHEAD: AtomicI64 = AtomicI64::new(0);
 
 /// The wall clock: what the server's store takes its time from at each start.
 pub fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    let wall = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+    Time::from_micros(wall.saturating_add(AHEAD.load(Ordering::SeqCst)))
+}
+
+/// The database's clock is moved: called before that is done, so that nothing seems early.
+pub fn move_clock(span: Span) {
+    AHEAD.fetch_add(span.micros(), Ordering::SeqCst);
+}
+
+/// A new database has the clock of its machine.
+pub fn reset_clock() {
+    AHEAD.store(0, Ordering::SeqCst);
 }
 
 /// Somebody got an attempt: a webhook arrived, or a claim was answered.
@@ -25,7 +40,7 @@ pub struct Got {
     pub nominal: Option<Time>,
     pub due: Option<Time>,
     /// The worker and the number of its request; none for a webhook.
-    pub worker: Option<(String, u64)>,
+    pub worker: Option<(Arc<str>, u64)>,
     /// The number in the payload.
     pub number: Option<u64>,
 }
@@ -44,7 +59,8 @@ pub struct Said {
 #[derive(Clone, Debug, Default)]
 pub struct Pages {
     pub ops: Vec<Op>,
-    /// The number in the payload of a submission, by the op's place.
+    /// The number in the payload of a submission, by the op's place; the jobs of a batch have the
+    /// numbers that follow.
     pub numbers: Vec<(usize, u64)>,
     pub got: Vec<Got>,
     pub said: Vec<Said>,
@@ -69,6 +85,8 @@ pub struct Book {
     pages: Mutex<Pages>,
     stage: Mutex<Stage>,
     changed: Condvar,
+    /// Jobs of batches that clients were told of.
+    pub made: AtomicU64,
 }
 
 impl Book {

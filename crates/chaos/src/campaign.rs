@@ -1,5 +1,6 @@
 //! Many worlds, a few at once, and the lines that sum them up.
 
+use crate::bulk::Bulk;
 use crate::cluster::{self, Kind, lies};
 use crate::limits::WORLDS_AT_ONCE;
 use crate::world::{Outcome, World};
@@ -7,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Faults of the core that a real crash, or the traffic around it, brings to light.
 const PLANTED: [&str; 6] = [
@@ -125,6 +126,10 @@ pub struct Clusters {
     pub only: Vec<Kind>,
     pub lies: bool,
     pub old: Option<PathBuf>,
+    pub bulk: Bulk,
+    pub people: bool,
+    pub until: Option<u64>,
+    pub full_cpu: Duration,
 }
 
 /// One cluster after the other; true if every promise was kept and every lie noticed.
@@ -141,8 +146,14 @@ pub fn clusters(binary: &Path, all: &Clusters, keep: Option<PathBuf>) -> Result<
             faults,
             only,
             old: all.old.clone(),
+            bulk: all.bulk,
+            people: all.people,
+            until: all.until,
+            full_cpu: all.full_cpu,
+            lies: !lied,
             keep: keep.clone(),
         };
+        let started = Instant::now();
         let outcome = run.run().map_err(|why| format!("cluster {seed}: {why}"))?;
         for violation in &outcome.violations {
             println!("chaos: cluster {seed}: {}: {}", violation.invariant, violation.detail);
@@ -154,6 +165,8 @@ pub fn clusters(binary: &Path, all: &Clusters, keep: Option<PathBuf>) -> Result<
             outcome.violations.len(),
             begun.elapsed().as_secs()
         );
+        let took = started.elapsed();
+        println!("chaos: row: {}", outcome.measured.row(seed, took, outcome.violations.len()));
         good &= kept;
         if let (Some(evidence), true, false) = (&outcome.evidence, kept, lied) {
             good &= lies::told(evidence);

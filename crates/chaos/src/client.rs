@@ -20,11 +20,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Numbers of ops and payloads, over all clients of all worlds.
-static LAST: AtomicU64 = AtomicU64::new(0);
+pub static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// Pause after a request that nobody answered.
 const AGAIN: Duration = Duration::from_millis(10);
-const DEFAULT: Namespace = Namespace(0);
+pub const DEFAULT: Namespace = Namespace(0);
 
 #[derive(Debug)]
 pub struct Client {
@@ -336,11 +336,12 @@ fn answer_of(
     read: impl FnOnce(&Reply) -> Option<Answer>,
 ) -> Option<Answer> {
     let reply = reply.ok()?;
-    if reply.status < 300 { read(&reply) } else { Some(Answer::Refused(refused(&reply))) }
+    if reply.status < 300 { read(&reply) } else { Some(Answer::Refused(refused(&reply.body))) }
 }
 
-fn refused(reply: &Reply) -> Refused {
-    match reply.body["code"].as_str().unwrap_or_default() {
+/// What a problem says.
+pub fn refused(problem: &Value) -> Refused {
+    match problem["code"].as_str().unwrap_or_default() {
         "not_found" => Refused::NotFound,
         "idempotency_key_reused" => Refused::KeyReused,
         "taken" => Refused::Taken,

@@ -20,12 +20,26 @@ pub fn ask(
     body: &str,
     key: Option<&str>,
 ) -> Result<Reply> {
+    send(server, (method, path, "application/json"), body, key)
+}
+
+/// Many things, each a line.
+pub fn post_lines(server: SocketAddr, path: &str, lines: &str, key: Option<&str>) -> Result<Reply> {
+    send(server, ("POST", path, "application/x-ndjson"), lines, key)
+}
+
+fn send(
+    server: SocketAddr,
+    (method, path, kind): (&str, &str, &str),
+    body: &str,
+    key: Option<&str>,
+) -> Result<Reply> {
     let mut stream = TcpStream::connect_timeout(&server, REQUEST_PATIENCE)?;
     stream.set_read_timeout(Some(REQUEST_PATIENCE))?;
     let key = key.map(|key| format!("Idempotency-Key: {key}\r\n")).unwrap_or_default();
     let length = body.len();
     let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nContent-Type: application/json\r\n{key}\
+        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nContent-Type: {kind}\r\n{key}\
          Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes())?;

@@ -5,9 +5,11 @@
 //! `chaos --ci` is what CI runs; `chaos --seeds 5..9` runs more, or one world again (its own times
 //! and the machine's decide much, so a seed repeats the plan, not every byte); `chaos --planted`
 //! proves that it can fail. `chaos --cluster SEED` runs a cluster on PostgreSQL through a plan of
-//! faults (`cluster`). `chaos --start-with 1000000` measures a start with many stored jobs.
+//! faults (`cluster`); `--rate N` adds load in batches. `--calm`, `--takeovers` and `--full-cpu` are
+//! clusters that are asked one question each. `chaos --start-with 1000000` measures a start with many stored jobs.
 
 mod book;
+mod bulk;
 mod campaign;
 mod client;
 mod cluster;
@@ -24,6 +26,7 @@ mod world;
 use clap::Parser;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 #[derive(Debug, Parser)]
 #[command(name = "chaos", about = "Kills duly serve and looks whether every promise was kept.")]
@@ -58,6 +61,18 @@ struct Args {
     /// An older duly: nodes of a cluster begin with it and change, and change back
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
+    /// So many jobs per second in batches, beside the clients that do everything
+    #[arg(long, value_name = "JOBS", default_value_t = 0)]
+    rate: u64,
+    /// Only rolling restarts and drains, until so many jobs were made; none may be delivered twice
+    #[arg(long, value_name = "JOBS")]
+    calm: Option<u64>,
+    /// So many deaths, freezes and partitions under 1,000 fires per second, and how long each takes
+    #[arg(long, value_name = "COUNT")]
+    takeovers: Option<usize>,
+    /// All cores busy for so long, for example 60m; no shard may change its owner
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    full_cpu: Option<Duration>,
     /// Tell lies about the first cluster that kept its promises; each must be noticed
     #[arg(long)]
     lies: bool,
@@ -82,6 +97,52 @@ fn kind(name: &str) -> Result<cluster::Kind, String> {
     cluster::Kind::parse(name).ok_or_else(|| format!("the kinds are {:?}", cluster::KINDS))
 }
 
+/// 90s, 60m, 2h.
+fn time(text: &str) -> Result<Duration, String> {
+    let units = [("h", 3_600), ("m", 60), ("s", 1)];
+    let found = units.iter().find_map(|(unit, seconds)| {
+        let count: u64 = text.strip_suffix(*unit)?.parse().ok()?;
+        Some(Duration::from_secs(count.saturating_mul(*seconds)))
+    });
+    found.ok_or_else(|| "a number and h, m or s is expected, for example 60m".to_string())
+}
+
+/// What is asked of a cluster beside its seeds.
+fn clusters(args: &Args) -> campaign::Clusters {
+    let mut settings = campaign::Clusters {
+        seeds: 0..1,
+        nodes: args.nodes,
+        faults: args.faults,
+        only: args.only.clone(),
+        lies: args.lies || args.ci,
+        old: args.old.clone(),
+        bulk: bulk::Bulk { rate: args.rate, webhooks: 4, ahead: None, calm: false },
+        people: true,
+        until: None,
+        full_cpu: args.full_cpu.unwrap_or(limits::FULL_CPU),
+    };
+    let rate = |rate: u64, default: u64| if rate == 0 { default } else { rate };
+    if args.calm.is_some() {
+        settings.only = vec![cluster::Kind::RollingRestart, cluster::Kind::NodeDrained];
+        (settings.until, settings.people, settings.faults) = (args.calm, false, 2);
+        let rate = rate(args.rate, limits::CALM_RATE);
+        settings.bulk = bulk::Bulk { rate, webhooks: 25, ahead: None, calm: true };
+    } else if let Some(count) = args.takeovers {
+        let kinds =
+            [cluster::Kind::NodeKilled, cluster::Kind::NodeFrozen, cluster::Kind::DatabaseApart];
+        if settings.only.is_empty() {
+            settings.only = kinds.to_vec();
+        }
+        (settings.faults, settings.people) = (count, false);
+        let (rate, ahead) = (rate(args.rate, limits::TAKEOVER_RATE), Some(limits::TAKEOVER_AHEAD));
+        settings.bulk = bulk::Bulk { rate, webhooks: 100, ahead, calm: true };
+    } else if args.full_cpu.is_some() {
+        (settings.only, settings.faults) = (vec![cluster::Kind::CpuFull], 1);
+        settings.bulk.rate = rate(args.rate, limits::FULL_CPU_RATE);
+    }
+    settings
+}
+
 fn run(args: &Args) -> Result<bool, String> {
     let binary = server::binary()?;
     if let Some(jobs) = args.start_with {
@@ -104,17 +165,23 @@ fn run(args: &Args) -> Result<bool, String> {
     if args.ci || args.planted {
         good &= campaign::planted(&binary)?;
     }
-    if let Some(seed) = args.cluster.or(args.ci.then_some(0)) {
+    let mode =
+        args.ci || args.calm.is_some() || args.takeovers.is_some() || args.full_cpu.is_some();
+    if let Some(seed) = args.cluster.or(mode.then_some(0)) {
         let seed = if seed == 0 { node::random::bits() >> 24 } else { seed };
-        let settings = campaign::Clusters {
-            seeds: seed..seed.saturating_add(args.runs),
-            nodes: args.nodes,
-            faults: args.faults,
-            only: args.only.clone(),
-            lies: args.lies || args.ci,
-            old: args.old.clone(),
-        };
+        let mut settings = clusters(args);
+        settings.seeds = seed..seed.saturating_add(args.runs);
+        if args.ci && settings.old.is_none() {
+            // Where nobody has an older one, a node changes to the same.
+            settings.old = Some(binary.clone());
+        }
         good &= campaign::clusters(&binary, &settings, args.keep.clone())?;
+        if args.ci {
+            // In a cluster of its own: what was answered before a loss cannot be judged.
+            (settings.only, settings.faults) = (vec![cluster::Kind::TailLost], 1);
+            (settings.lies, settings.old) = (false, None);
+            good &= campaign::clusters(&binary, &settings, args.keep.clone())?;
+        }
     }
     Ok(good)
 }

@@ -11,9 +11,11 @@
 //! | half-open | a connection is accepted and nobody is behind it |
 //! | refuse | a connection is reset as soon as it is made |
 //!
-//! Each direction has rules of its own, so that a partition may be one-way. `reset` resets what is
-//! open once. What it does not do: understand what passes, or drop single packets.
+//! Each direction has rules of its own, so that a partition may be one-way; rules may be for the
+//! connections of one process only, so that a single pair may be apart. `reset` resets what is open
+//! once. What it does not do: understand what passes, or drop single packets.
 
+mod caller;
 mod pump;
 #[cfg(test)]
 mod tests;
@@ -85,6 +87,8 @@ pub(crate) struct Link {
     over: AtomicBool,
     /// Bytes were lost: it must not go on when the rule is lifted.
     torn: AtomicBool,
+    /// The rules are for somebody else's connections.
+    spared: AtomicBool,
 }
 
 impl Link {
@@ -99,7 +103,9 @@ impl Link {
 
 #[derive(Debug)]
 pub(crate) struct Control {
-    to: SocketAddr,
+    to: Mutex<SocketAddr>,
+    /// The rules are for connections of this process only.
+    only: Mutex<Option<u32>>,
     /// With the number of the change, so that a count of bytes begins anew with each.
     rules: Mutex<(Rules, u64)>,
     changed: Condvar,
@@ -115,6 +121,10 @@ pub(crate) struct Control {
 impl Control {
     fn rules(&self) -> MutexGuard<'_, (Rules, u64)> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn only(&self) -> Option<u32> {
+        *self.only.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn links(&self) -> MutexGuard<'_, Vec<Weak<Link>>> {
@@ -141,7 +151,8 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let control = Arc::new(Control {
-            to,
+            to: Mutex::new(to),
+            only: Mutex::new(None),
             rules: Mutex::new((Rules::default(), 0)),
             changed: Condvar::new(),
             links: Mutex::new(Vec::new()),
@@ -179,10 +190,26 @@ impl Proxy {
         self.control.changed.notify_all();
     }
 
+    /// From now on, for the connections of one process; the others pass.
+    pub fn set_for(&self, process: u32, rules: Rules) {
+        *self.control.only.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
+        for link in self.links() {
+            link.spared.store(!caller::is_of(process, &link.near), Ordering::SeqCst);
+        }
+        self.set(rules);
+    }
+
+    /// Stands before another address from now on; what is open stays where it is.
+    pub fn aim(&self, to: SocketAddr) {
+        *self.control.to.lock().unwrap_or_else(PoisonError::into_inner) = to;
+    }
+
     /// Everything passes again; connections that lost bytes are reset.
     pub fn heal(&self) {
         self.set(Rules::default());
+        *self.control.only.lock().unwrap_or_else(PoisonError::into_inner) = None;
         for link in self.links() {
+            link.spared.store(false, Ordering::SeqCst);
             if link.torn.load(Ordering::SeqCst) {
                 self.control.tear(&link);
             }
@@ -225,9 +252,10 @@ fn serve(control: &Arc<Control>, near: TcpStream) {
         return;
     }
     let half_open = accept == Accept::HalfOpen;
+    let to = *control.to.lock().unwrap_or_else(PoisonError::into_inner);
     let far = match half_open {
         true => None,
-        false => match TcpStream::connect_timeout(&control.to, PROXY_DIAL_PATIENCE) {
+        false => match TcpStream::connect_timeout(&to, PROXY_DIAL_PATIENCE) {
             Ok(far) => Some(far),
             Err(_) => {
                 // Nobody is there: whoever connected sees a reset instead of a refusal.
@@ -244,7 +272,8 @@ fn serve(control: &Arc<Control>, near: TcpStream) {
     control.made.fetch_add(1, Ordering::Relaxed);
     control.open.fetch_add(1, Ordering::SeqCst);
     let (over, torn) = (AtomicBool::new(false), AtomicBool::new(half_open));
-    let link = Arc::new(Link { near, far, over, torn });
+    let spared = control.only().is_some_and(|process| !caller::is_of(process, &near));
+    let link = Arc::new(Link { near, far, over, torn, spared: AtomicBool::new(spared) });
     let mut links = control.links();
     links.retain(|link| link.strong_count() > 0);
     links.push(Arc::downgrade(&link));

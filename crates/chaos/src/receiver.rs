@@ -14,8 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Listens until the world is over.
-pub fn start(book: Arc<Book>, seed: u64) -> Result<SocketAddr, String> {
+/// From this number of a hundred on the dice say that there is no answer.
+const HANGS_UP: u64 = 97;
+
+/// Listens until the world is over. `calm`: every call succeeds at once.
+pub fn start(book: Arc<Book>, seed: u64, calm: bool) -> Result<SocketAddr, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     std::thread::spawn(move || {
@@ -31,7 +34,7 @@ pub fn start(book: Arc<Book>, seed: u64) -> Result<SocketAddr, String> {
             let (book, open, rng) = (book.clone(), open.clone(), rng.fork(1));
             open.fetch_add(1, Ordering::Relaxed);
             std::thread::spawn(move || {
-                hear(&book, stream, rng);
+                serve(&book, stream, rng, calm);
                 open.fetch_sub(1, Ordering::Relaxed);
             });
         }
@@ -39,43 +42,58 @@ pub fn start(book: Arc<Book>, seed: u64) -> Result<SocketAddr, String> {
     Ok(address)
 }
 
-fn hear(book: &Book, stream: TcpStream, mut rng: Rng) {
+fn serve(book: &Book, stream: TcpStream, mut rng: Rng, calm: bool) {
     let _ = stream.set_read_timeout(Some(REQUEST_PATIENCE));
+    let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream);
+    let mut first = true;
     // A request that breaks off has not begun an attempt: its receiver did nothing.
-    let Ok((head, body)) = message(&mut reader) else { return };
-    let at = now();
-    let Some(got) = got(&head, &body, at) else { return };
-    let (run, token) = (got.run, got.token);
-    book.pages().got.push(got);
+    while let Ok((head, body)) = message(&mut reader) {
+        let at = now();
+        let Some(got) = got(&head, &body, at) else { return };
+        let (run, token) = (got.run, got.token);
+        book.pages().got.push(got);
+        if !calm && rng.per_mille(150) {
+            std::thread::sleep(Duration::from_millis(rng.below(250)));
+        }
+        // On a connection that was used before, duly takes a hang-up for one that came before the
+        // request and sends it once more under the same token. That is open; so only new ones hang up.
+        let most = if first { 100 } else { HANGS_UP };
+        let dice = if calm { 0 } else { rng.below(most) };
+        first = false;
+        let Some(line) = answer(book, run, token, dice) else { return };
+        // Connections are kept most times, as by a real server, and closed by some.
+        let closes = !calm && rng.below(4) == 0;
+        let kept = if closes { "close" } else { "keep-alive" };
+        let answer =
+            format!("HTTP/1.1 {line}\r\nContent-Length: 2\r\nConnection: {kept}\r\n\r\n{{}}");
+        if reader.get_mut().write_all(answer.as_bytes()).is_err() || closes {
+            return;
+        }
+    }
+}
+
+/// Writes down what is answered; none: it hangs up without an answer.
+fn answer(book: &Book, run: RunId, token: Token, dice: u64) -> Option<&'static str> {
     let failed = |code: u16, retryable| End::Failed {
         error: Text::from("the receiver said so"),
         code: Some(code),
         retryable,
         retry_after: None,
     };
-    let (line, end) = match rng.below(100) {
-        0..75 => ("200 OK", End::Succeeded { output: None }),
-        75..92 => ("500 Internal Server Error", failed(500, true)),
-        92..97 => ("422 Unprocessable Content", failed(422, false)),
-        // Hangs up without an answer.
-        _ => ("", failed(0, true)),
+    let (line, end) = match dice {
+        0..75 => (Some("200 OK"), End::Succeeded { output: None }),
+        75..92 => (Some("500 Internal Server Error"), failed(500, true)),
+        92..HANGS_UP => (Some("422 Unprocessable Content"), failed(422, false)),
+        _ => (None, failed(0, true)),
     };
-    if rng.per_mille(150) {
-        std::thread::sleep(Duration::from_millis(rng.below(250)));
-    }
     let mut pages = book.pages();
     if matches!(end, End::Failed { retryable: false, .. }) && pages.dead.len() < KNOWN_MAX {
         pages.dead.push(run);
     }
     // Before the answer is written: from then on it may be in the store.
     pages.said.push(Said { sent: now(), run, token, end, heard: None });
-    drop(pages);
-    if !line.is_empty() {
-        let answer =
-            format!("HTTP/1.1 {line}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}");
-        let _ = reader.get_mut().write_all(answer.as_bytes());
-    }
+    line
 }
 
 fn got(head: &str, body: &[u8], at: Time) -> Option<Got> {

@@ -120,6 +120,10 @@ impl Process {
         }
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn terminate(&mut self) {
         self.signal(Signal::TERM);
     }

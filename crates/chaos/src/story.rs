@@ -10,14 +10,15 @@
 //! nothing here; a webhook that arrives twice under one token is looked for below instead.
 //!
 //! **Which invariants say nothing here, and why**: `poison_is_isolated` (no store of ours refuses a
-//! payload); `memory_and_store_agree` judges what the server wrote on standard error; there is one
-//! node and no lost tail, so what they forgive is not forgiven. All others are in force.
+//! payload); `memory_and_store_agree` judges what the server wrote on standard error. What a lost
+//! tail forgives is forgiven only where a fault made one. All others are in force.
 
 use crate::book::{Got, Pages};
+use crate::cluster::Losses;
 use model::row::{Holder, Key, LeaseRow, Row, RunRow};
-use model::{Cause, JobId, NodeId, RunId, Span, Status, Text, Time, Token};
+use model::{Cause, JobId, NodeId, RunId, Span, Status, Time, Token};
 use shard::Event;
-use shard::command::{Answer, Command, End, Refused, SettleAnswer};
+use shard::command::{Answer, Command, End, SettleAnswer};
 use sim::checker::{CheckSettings, Violation, check};
 use sim::log::{Log, SettleSeen, Start};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,18 +76,22 @@ pub fn judge(
     pages: Pages,
     dump: &Dump,
     divergences: u64,
+    losses: &Losses,
     settings: &CheckSettings,
 ) -> Vec<Violation> {
     let stored = Stored::new(dump);
-    let mut violations = own_checks(&pages, dump);
+    let named = jobs_by_number(&pages.got, dump);
+    let mut violations = own_checks(&pages, dump, &named, losses.number);
     let mut log = Log {
         settles: settles(&pages, &stored),
         starts: pages.got.iter().map(|got| start(got, &stored)).collect(),
         ops: pages.ops,
         beats: pages.beats,
+        tail_lost: losses.times.clone(),
+        lost_epochs: losses.epochs.clone(),
         ..Log::default()
     };
-    name_unanswered(&mut log, &pages.numbers, &jobs_by_number(&pages.got, dump));
+    name_unanswered(&mut log, &pages.numbers, &named);
     if divergences > 0 {
         log.events.insert(Event::Divergence, divergences);
     }
@@ -107,14 +112,16 @@ pub fn embedded(healed_at: Time) -> CheckSettings {
 }
 
 /// Nodes that freeze and a database that is away: an answer may be on its way for long, and a dead
-/// node's lease has to run out.
-pub fn cluster(healed_at: Time) -> CheckSettings {
+/// node's lease has to run out. `since_stop`: so long before the end the nodes were told to stop.
+pub fn cluster(healed_at: Time, since_stop: Span) -> CheckSettings {
     CheckSettings {
         healed: true,
         healed_at,
-        slack: CLUSTER_SLACK,
+        slack: Span::from_micros(CLUSTER_SLACK.micros().saturating_add(since_stop.micros().max(0))),
         clock_lag: Span::from_secs(30),
         recovery: Span::from_secs(15),
+        // Every commit names the timeline it expects: who has not noticed commits nothing.
+        loss_grace: Span::from_secs(10),
         ..CheckSettings::default()
     }
 }
@@ -135,7 +142,7 @@ fn start(got: &Got, stored: &Stored<'_>) -> Start {
     }
     let lease = stored.leases.get(&got.run).filter(|lease| lease.token == got.token);
     let (holder, request) = match (&got.worker, lease) {
-        (Some((name, request)), _) => (Holder::Worker(Text::from(name.as_str())), *request),
+        (Some((name, request)), _) => (Holder::Worker(name.clone()), *request),
         (None, Some(lease)) => (lease.holder.clone(), lease.request),
         // A number of its own for every attempt; tokens are a shard's.
         (None, None) => (Holder::Node(NodeId { node: 1, boot: 0 }), one_of(got)),
@@ -188,19 +195,16 @@ fn settles(pages: &Pages, stored: &Stored<'_>) -> Vec<SettleSeen> {
     all
 }
 
-type Numbered = BTreeMap<u64, BTreeSet<JobId>>;
+/// Numbers of payloads and the jobs that carry them, in order.
+type Numbered = Vec<(u64, JobId)>;
 
 /// Which jobs carry which payload, whoever saw it.
 fn jobs_by_number(got: &[Got], dump: &Dump) -> Numbered {
-    let mut found = Numbered::new();
     let number = |payload: &[u8]| {
         crate::receiver::number(&serde_json::from_slice(payload).unwrap_or_default())
     };
-    for got in got {
-        if let Some(n) = got.number {
-            found.entry(n).or_default().insert(got.run.job);
-        }
-    }
+    let mut found: Numbered =
+        got.iter().filter_map(|got| Some((got.number?, got.run.job))).collect();
     for (key, row) in dump.shards.iter().flat_map(|shard| &shard.rows) {
         let (job, spec) = match (key, row) {
             (Key::Run(run), Row::Run(row)) => (run.job, row.body.as_ref()),
@@ -208,31 +212,47 @@ fn jobs_by_number(got: &[Got], dump: &Dump) -> Numbered {
             _ => continue,
         };
         if let Some(n) = spec.and_then(|spec| number(&spec.payload)) {
-            found.entry(n).or_default().insert(job);
+            found.push((n, job));
         }
     }
+    found.sort_unstable();
+    found.dedup();
     found
 }
 
-/// A submission that was not answered may have made a job all the same: the checker shall know it.
+fn job_of(jobs: &Numbered, number: u64) -> Option<JobId> {
+    let at = jobs.partition_point(|(known, _)| *known < number);
+    jobs.get(at).filter(|(known, _)| *known == number).map(|(_, job)| *job)
+}
+
+/// A submission that was not answered, or refused, may have made a job all the same: the checker
+/// shall know it, and say of a refused one that it should not be there.
 fn name_unanswered(log: &mut Log, numbers: &[(usize, u64)], jobs: &Numbered) {
-    for (place, number) in numbers {
+    for (place, first) in numbers {
         let Some(op) = log.ops.get_mut(*place) else { continue };
-        let open = matches!(op.heard, None | Some((_, Answer::Refused(Refused::Unknown))));
-        if let Command::Submit(list) = &mut op.command
-            && let (true, Some(new)) = (open, list.first_mut())
-            && let Some(job) = jobs.get(number).and_then(BTreeSet::first)
-        {
-            new.id = *job;
+        let Command::Submit(list) = &mut op.command else { continue };
+        for (at, new) in list.iter_mut().enumerate() {
+            let made = match &op.heard {
+                Some((_, Answer::Submitted(results))) => results.get(at).is_some_and(Result::is_ok),
+                _ => false,
+            };
+            if let (false, Some(job)) = (made, job_of(jobs, first + at as u64)) {
+                new.id = job;
+            }
         }
     }
 }
 
 /// What the simulator's checker cannot ask, because there clients choose ids.
-fn own_checks(pages: &Pages, dump: &Dump) -> Vec<Violation> {
+///
+/// A request from before a loss of the database's tail may have made a job that was then forgotten,
+/// and another when it was repeated.
+fn own_checks(pages: &Pages, dump: &Dump, named: &Numbered, forgotten: u64) -> Vec<Violation> {
     let mut found = Vec::new();
-    for (number, jobs) in jobs_by_number(&pages.got, dump).iter().filter(|(_, all)| all.len() > 1) {
-        let detail = format!("the request with payload {number} made {jobs:?}");
+    let twice = named.windows(2).filter(|two| two[0].0 == two[1].0 && two[0].0 > forgotten);
+    for pair in twice {
+        let ((number, job), (_, other)) = (pair[0], pair[1]);
+        let detail = format!("the request with payload {number} made {job} and {other}");
         found.push(Violation { invariant: "one_job_per_request", detail });
     }
     let mut seen = BTreeSet::new();
@@ -243,22 +263,21 @@ fn own_checks(pages: &Pages, dump: &Dump) -> Vec<Violation> {
         }
     }
     // A job that was never sent: nothing makes jobs by itself.
-    let known: BTreeSet<JobId> = (pages.ops.iter())
-        .filter_map(|op| match &op.command {
-            Command::Submit(list) => list.first().map(|new| new.id),
-            _ => None,
-        })
-        .collect();
-    let numbers: BTreeSet<u64> = pages.numbers.iter().map(|(_, number)| *number).collect();
-    let named = jobs_by_number(&pages.got, dump);
+    let mut known: BTreeSet<JobId> = BTreeSet::new();
+    for (place, first) in &pages.numbers {
+        let Some(Command::Submit(list)) = pages.ops.get(*place).map(|op| &op.command) else {
+            continue;
+        };
+        known.extend(list.iter().map(|new| new.id));
+        known.extend((0..list.len() as u64).filter_map(|at| job_of(named, first + at)));
+    }
     for (key, _) in dump.shards.iter().flat_map(|shard| &shard.rows) {
         let job = match key {
             Key::Job(job) => *job,
             Key::Run(run) if run.cause() == Cause::OneOff => run.job,
             _ => continue,
         };
-        let sent = named.iter().any(|(n, jobs)| numbers.contains(n) && jobs.contains(&job));
-        if !known.contains(&job) && !sent {
+        if !known.contains(&job) {
             let detail = format!("{job} is stored and nobody sent it");
             found.push(Violation { invariant: "jobs_were_sent", detail });
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How the server numbers a request of a worker (`http/src/work.rs`).
-const REQUEST_SEED: u64 = 0x636c_6169;
+pub const REQUEST_SEED: u64 = 0x636c_6169;
 /// Pause after a request that nobody answered.
 const AGAIN: Duration = Duration::from_millis(20);
 /// Longer than the lease that is asked for, by more than a tenth.
@@ -23,7 +23,7 @@ const LAPSE: Span = Span::from_millis(1_300);
 #[derive(Debug)]
 pub struct Worker {
     pub book: Arc<Book>,
-    pub name: String,
+    pub name: Arc<str>,
     pub rng: Rng,
     /// Attempts whose lease was let go: they are settled when it is over.
     pub zombies: Vec<(Time, RunId, Token)>,
@@ -41,7 +41,7 @@ impl Worker {
             }
             let request = format!("claim-{claims}");
             let asked = json!({
-                "worker": self.name, "queues": self.queues, "max": 5, "wait": "100ms",
+                "worker": &*self.name, "queues": self.queues, "max": 5, "wait": "100ms",
                 "lease": "1s", "request_id": request,
             });
             let reply = ask(server, "POST", "/v1/work/claim", &asked.to_string(), None);
@@ -57,7 +57,7 @@ impl Worker {
             let named = format!("{}\0{request}", self.name);
             let id = model::hash::hash(REQUEST_SEED, named.as_bytes()) >> 1;
             for run in runs.unwrap_or_default() {
-                if let Some(got) = self.got(&run, at, id) {
+                if let Some(got) = got(&run, at, (self.name.clone(), id)) {
                     let (run, token) = (got.run, got.token);
                     self.book.pages().got.push(got);
                     self.work(run, token);
@@ -65,23 +65,6 @@ impl Worker {
             }
             self.come_back();
         }
-    }
-
-    fn got(&self, run: &Value, at: Time, request: u64) -> Option<Got> {
-        let time = |name: &str| {
-            let micros = run[name].as_str().and_then(|text| wire::timestamp::parse(text).ok());
-            micros.map(Time::from_micros)
-        };
-        Some(Got {
-            at,
-            run: RunId::parse(run["run_id"].as_str()?)?,
-            token: Token(run["token"].as_u64()?),
-            attempt: u16::try_from(run["attempt"].as_u64()?).ok()?,
-            nominal: time("scheduled_for"),
-            due: time("due_at"),
-            worker: Some((self.name.clone(), request)),
-            number: number(&run["payload"]),
-        })
     }
 
     fn work(&mut self, run: RunId, token: Token) {
@@ -119,21 +102,8 @@ impl Worker {
 
     /// Sends it until it is answered; each try is written down.
     fn settle(&mut self, run: RunId, token: Token, end: &End) {
-        let mut item = json!({"run_id": run.to_string(), "token": token.0});
-        match end {
-            End::Succeeded { .. } => item["outcome"] = json!("succeeded"),
-            End::Failed { retryable, .. } => {
-                item["outcome"] = json!("failed");
-                item["error"] = json!({"message": "the worker said so"});
-                item["retryable"] = json!(retryable);
-            }
-            End::Snoozed { until } => {
-                item["outcome"] = json!("snoozed");
-                item["until"] = json!(wire::timestamp::format(until.micros()));
-            }
-            _ => item["outcome"] = json!("released"),
-        }
-        let asked = json!({"worker": self.name, "runs": [item]}).to_string();
+        let item = item(run, token, end);
+        let asked = json!({"worker": &*self.name, "runs": [item]}).to_string();
         for _ in 0..TRIES_MAX {
             let Some(server) = self.book.server(false) else { return };
             let place = {
@@ -156,7 +126,7 @@ impl Worker {
         let text = format!("{{\"at\":{}}}", self.rng.below(1_000_000));
         let checkpoint: Value = serde_json::from_str(&text).unwrap_or_default();
         let item = json!({"run_id": run.to_string(), "token": token.0, "checkpoint": checkpoint});
-        let asked = json!({"worker": self.name, "runs": [item]}).to_string();
+        let asked = json!({"worker": &*self.name, "runs": [item]}).to_string();
         let sent = now();
         let reply = ask(server, "POST", "/v1/work/heartbeat", &asked, None);
         if let Ok(reply) = reply
@@ -178,12 +148,49 @@ impl Worker {
     }
 }
 
-fn failed(retryable: bool) -> End {
+/// What a claim says about one run.
+pub fn got(run: &Value, at: Time, worker: (Arc<str>, u64)) -> Option<Got> {
+    let time = |name: &str| {
+        let micros = run[name].as_str().and_then(|text| wire::timestamp::parse(text).ok());
+        micros.map(Time::from_micros)
+    };
+    Some(Got {
+        at,
+        run: RunId::parse(run["run_id"].as_str()?)?,
+        token: Token(run["token"].as_u64()?),
+        attempt: u16::try_from(run["attempt"].as_u64()?).ok()?,
+        nominal: time("scheduled_for"),
+        due: time("due_at"),
+        worker: Some(worker),
+        number: number(&run["payload"]),
+    })
+}
+
+/// How a settle says it.
+pub fn item(run: RunId, token: Token, end: &End) -> Value {
+    let mut item = json!({"run_id": run.to_string(), "token": token.0});
+    match end {
+        End::Succeeded { .. } => item["outcome"] = json!("succeeded"),
+        End::Failed { retryable, .. } => {
+            item["outcome"] = json!("failed");
+            item["error"] = json!({"message": "the worker said so"});
+            item["retryable"] = json!(retryable);
+        }
+        End::Snoozed { until } => {
+            item["outcome"] = json!("snoozed");
+            item["until"] = json!(wire::timestamp::format(until.micros()));
+        }
+        _ => item["outcome"] = json!("released"),
+    }
+    item
+}
+
+pub fn failed(retryable: bool) -> End {
     let error = Text::from("the worker said so");
     End::Failed { error, code: None, retryable, retry_after: None }
 }
 
-fn told(result: &Value) -> Option<SettleAnswer> {
+pub fn told(result: &Value) -> Option<SettleAnswer> {
     match result["status"].as_str()? {
         "ok" => {
             let next = result["next_attempt_at"].as_str();

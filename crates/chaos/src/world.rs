@@ -58,7 +58,7 @@ impl World<'_> {
         let (data, errors) = (folder.path().join("data"), folder.path().join("errors"));
         let mut rng = Rng::new(self.seed);
         let book = Arc::new(Book::default());
-        let hooks = receiver::start(book.clone(), rng.draw())?;
+        let hooks = receiver::start(book.clone(), rng.draw(), false)?;
         let threads = self.people(&book, hooks, &mut rng);
         let mut outcome = Outcome::default();
         for _ in 0..ROUNDS_PER_WORLD {
@@ -97,6 +97,7 @@ impl World<'_> {
             pages,
             &dump,
             divergences,
+            &crate::cluster::Losses::default(),
             &story::embedded(healed_at),
         ));
         Ok(self.kept(folder, outcome))
@@ -123,7 +124,7 @@ impl World<'_> {
             threads.push(std::thread::spawn(move || client.run()));
         }
         for name in 0..WORKERS {
-            let name = format!("worker-{name}");
+            let name = format!("worker-{name}").into();
             let zombies = Vec::new();
             let queues = vec!["w0".to_string(), "w1".to_string()];
             let worker = Worker { book: book.clone(), name, rng: rng.fork(3), zombies, queues };

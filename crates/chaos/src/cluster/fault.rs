@@ -51,14 +51,29 @@ pub enum Kind {
     ClockOff,
     /// The wall clock of a running node steps by minutes or years.
     ClockStepped,
+    /// Two nodes do not reach each other; the others reach both.
+    PairApart,
+    /// A synchronous replica is promoted: nothing that was acknowledged is lost.
+    ReplicaPromoted,
+    /// An asynchronous one that lacks the tail is promoted: that must be noticed and said aloud.
+    TailLost,
+    /// No room is left on the database's disk.
+    DiskFull,
+    /// The database's clock steps forward.
+    DatabaseClock,
+    /// More processes than cores do nothing but run.
+    CpuFull,
+    /// A node is drained, stopped and started again.
+    NodeDrained,
     /// One node goes on with the other binary: an older one, then the newer one again.
     OtherBinary,
 }
 
 use Kind::*;
 
-/// All but `OtherBinary`, which needs one.
-pub const KINDS: [Kind; 24] = [
+/// All but two: `OtherBinary`, which needs one, and `TailLost`, because of what it took the checker can
+/// forgive only everything that was answered before; it has runs of its own.
+pub const KINDS: [Kind; 30] = [
     NodeKilled,
     NodePaused,
     NodeFrozen,
@@ -83,6 +98,12 @@ pub const KINDS: [Kind; 24] = [
     RollingRestart,
     ClockOff,
     ClockStepped,
+    PairApart,
+    ReplicaPromoted,
+    DiskFull,
+    DatabaseClock,
+    CpuFull,
+    NodeDrained,
 ];
 
 impl Kind {
@@ -99,6 +120,9 @@ impl Kind {
                 | PeersSlow
                 | PeersReset
                 | RollingRestart
+                | NodeDrained
+                | PairApart
+                | CpuFull
                 | OtherBinary
                 | DatabaseReadOnly
                 | ClockStepped
@@ -117,8 +141,15 @@ impl Kind {
                 | PeersApart
                 | PeersSlow
                 | PeersReset
+                | PairApart
+                | CpuFull
                 | ClockStepped
         )
+    }
+
+    /// Is another server in the database's place afterwards?
+    pub fn is_promotion(self) -> bool {
+        matches!(self, ReplicaPromoted | TailLost)
     }
 
     /// Does another node have to take over, so that the time it takes is worth a look?
@@ -132,7 +163,7 @@ impl Kind {
     pub fn parse(name: &str) -> Option<Kind> {
         KINDS
             .into_iter()
-            .chain([OtherBinary])
+            .chain([OtherBinary, TailLost])
             .find(|kind| format!("{kind:?}").eq_ignore_ascii_case(name))
     }
 }

@@ -3,14 +3,14 @@
 
 use super::{Evidence, judge};
 use model::row::Key;
-use model::{Cause, RunId, Span, Status};
-use shard::command::{Answer, Command, SettleAnswer};
-use std::collections::BTreeSet;
+use model::{Cause, Epoch, JobId, RunId, Slot, Span, Status, Time, Token};
+use shard::command::{Answer, Command, Refused, SettleAnswer};
+use std::collections::{BTreeMap, BTreeSet};
 
 type Lie = fn(&mut Evidence) -> Option<()>;
 
 /// What is changed, and who must notice.
-const LIES: [(&str, &str, Lie); 9] = [
+const LIES: [(&str, &str, Lie); 15] = [
     ("an answered submission is gone", "answered_submissions_are_stored", submission_gone),
     ("an occurrence has no verdict", "every_instant_has_one_verdict", verdict_gone),
     ("a webhook came before its time", "nothing_starts_early", early),
@@ -20,6 +20,12 @@ const LIES: [(&str, &str, Lie); 9] = [
     ("a token was given twice", "no_token_twice", token_twice),
     ("an attempt was lost in calm", "attempts_are_lost_by_deaths_only", lost_in_calm),
     ("a stalled database moved a shard", "faults_without_a_death_move_no_shard", shard_moved),
+    ("a shard went away and came back", "faults_without_a_death_move_no_shard", shard_came_back),
+    ("a refused submission is stored", "refused_submissions_leave_nothing", refused_and_stored),
+    ("a node that was not hit lost an attempt", "only_the_node_hit_loses_attempts", other_lost),
+    ("a promotion was not said aloud", "promotions_are_alarmed", no_alarm),
+    ("epochs did not jump after a promotion", "promotions_are_alarmed", no_jump),
+    ("a calm run delivered twice", "calm_delivers_once", calm_twice),
 ];
 
 /// True if every lie was noticed by the check that is there for it.
@@ -138,5 +144,88 @@ fn shard_moved(evidence: &mut Evidence) -> Option<()> {
     let window = evidence.windows.iter_mut().find(|window| window.kind.moves_nothing())?;
     let shard = window.after.first_mut()?;
     shard.1 = None;
+    Some(())
+}
+
+fn shard_came_back(evidence: &mut Evidence) -> Option<()> {
+    let window = evidence.windows.iter_mut().find(|window| window.kind.moves_nothing())?;
+    window.moved = 1;
+    Some(())
+}
+
+fn refused_and_stored(evidence: &mut Evidence) -> Option<()> {
+    let delivered: BTreeSet<_> = evidence.pages.got.iter().map(|got| got.run.job).collect();
+    // Of a job that was sent once, so that nobody else may have made it.
+    let op = evidence.pages.ops.iter_mut().find(|op| match (&op.command, &op.heard) {
+        (Command::Submit(list), Some((_, Answer::Submitted(_)))) => list
+            .first()
+            .is_some_and(|new| list.len() == 1 && new.key.is_none() && delivered.contains(&new.id)),
+        _ => false,
+    })?;
+    op.heard = op.heard.as_ref().map(|(at, _)| (*at, Answer::Refused(Refused::TooLate)));
+    // Who is refused hears of no id: the job is found by its payload.
+    if let Command::Submit(list) = &mut op.command {
+        let new = list.first_mut()?;
+        let slot = Slot::of(new.spec.namespace, &new.spec.queue, 0);
+        new.id = JobId::mint(Time::MIN, slot, 1);
+    }
+    Some(())
+}
+
+/// The attempt of another node's shard is lost in the middle of a fault that hit one node alone.
+fn other_lost(evidence: &mut Evidence) -> Option<()> {
+    let windows = evidence.windows.clone();
+    let alone: Vec<_> = windows
+        .iter()
+        .filter(|window| window.kind.loses_attempts() && window.node.is_some())
+        .collect();
+    let history = evidence.dump.shards.iter_mut().flat_map(|shard| &mut shard.history);
+    for row in history.filter(|row| row.attempt > 0) {
+        let webhook = row.flow.as_ref().is_some_and(|flow| &*flow.kind == "http");
+        let shard = row.run.job.shard();
+        let of = |owners: &super::Owners| {
+            let owner =
+                owners.iter().find(|(known, ..)| *known == shard).and_then(|(_, id, _)| *id);
+            owner.map(|id| id.node)
+        };
+        let during = alone.iter().any(|window| {
+            let begun = row.started.unwrap_or(row.finished);
+            let within = begun >= window.begin && row.finished <= window.end;
+            within && of(&window.before) != window.node && of(&window.after) != window.node
+        });
+        if webhook && during {
+            row.status = Status::Lost;
+            return Some(());
+        }
+    }
+    None
+}
+
+fn no_alarm(evidence: &mut Evidence) -> Option<()> {
+    evidence.windows.iter().find(|window| window.kind.is_promotion())?;
+    evidence.alarms = 0;
+    Some(())
+}
+
+fn no_jump(evidence: &mut Evidence) -> Option<()> {
+    let window = evidence.windows.iter_mut().find(|window| window.kind.is_promotion())?;
+    let (before, after) = (window.before.first()?.2, window.after.first_mut()?);
+    after.2 = Epoch(before.0 + 1);
+    Some(())
+}
+
+/// The same history, told of a run in which there was no fault.
+fn calm_twice(evidence: &mut Evidence) -> Option<()> {
+    evidence.windows.clear();
+    evidence.bulk.calm = true;
+    let mut deliveries: BTreeMap<RunId, usize> = BTreeMap::new();
+    for got in &evidence.pages.got {
+        *deliveries.entry(got.run).or_default() += 1;
+    }
+    evidence.pages.got.retain(|got| deliveries.get(&got.run) == Some(&1));
+    let mut got = evidence.pages.got.first()?.clone();
+    got.token = Token(got.token.0 + 1);
+    got.attempt += 1;
+    evidence.pages.got.push(got);
     Some(())
 }

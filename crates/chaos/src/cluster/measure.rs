@@ -1,23 +1,33 @@
 //! What a run measured: how long takeovers took, how many submissions succeeded, how late firing was.
 
-use super::{Evidence, Kind, Window};
+use super::{Evidence, Kind, Window, planned};
 use crate::book::Got;
-use model::{ShardId, Time, Token};
+use model::{JobId, ShardId, Time, Token};
 use shard::command::{Answer, Command, Refused};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
 
 #[derive(Debug, Default)]
 pub struct Measured {
     pub faults: usize,
     pub kinds: usize,
+    /// Each time a job was sent.
     pub submissions: usize,
+    /// Jobs that somebody was told of.
+    pub jobs: usize,
     pub succeeded: usize,
     pub attempts: usize,
     pub recurring_fires: usize,
     pub lost: usize,
     /// Milliseconds from the fault to the first fire of a moved shard under its new owner.
     pub takeovers: BTreeMap<Kind, Vec<i64>>,
+    /// Milliseconds from the fault until everything that fell due before the first fire was out.
+    pub gaps: BTreeMap<Kind, Vec<i64>>,
+    /// Runs that were delivered more than once where there was no fault.
+    pub repeated: usize,
+    /// Shards that changed their owner while nothing should have moved one.
+    pub moved: usize,
     /// How long a submission that succeeded took, in milliseconds.
     pub took: Vec<i64>,
     /// What submissions heard that did not succeed.
@@ -34,7 +44,7 @@ pub struct Measured {
 
 /// One line about a fault as it was done.
 pub fn line(window: &Window) -> String {
-    let moved = window.before.iter().zip(&window.after).filter(|(was, is)| was.1 != is.1).count();
+    let moved = moved(window);
     let renewed = window.before.iter().zip(&window.after).filter(|(was, is)| was.2 != is.2).count();
     let millis = |from: Time, to: Time| to.since(from).micros() / 1_000;
     let node = window.node.map_or("all".to_string(), |node| format!("node {node}"));
@@ -54,29 +64,46 @@ struct Submissions {
     refusals: BTreeMap<String, usize>,
 }
 
-/// Every submission but those that must be refused.
+/// Every submission but those that must be refused; the jobs of a batch are as many.
 fn submissions(evidence: &Evidence, from: Time, until: Time) -> Submissions {
     let mut all = Submissions::default();
     for op in evidence.pages.ops.iter().filter(|op| op.sent >= from && op.sent < until) {
-        let Command::Submit(_) = &op.command else { continue };
-        let words = match &op.heard {
+        let Command::Submit(jobs) = &op.command else { continue };
+        let (words, count) = match &op.heard {
             Some((_, Answer::Refused(Refused::KeyReused))) => continue,
-            Some((at, Answer::Submitted(list))) if list.iter().all(Result::is_ok) => {
-                all.succeeded += 1;
-                all.took.push(at.since(op.sent).micros() / 1_000);
-                None
+            Some((at, Answer::Submitted(list))) => {
+                let made = list.iter().filter(|item| item.is_ok()).count();
+                all.succeeded += made;
+                all.sent += made;
+                if made == list.len() {
+                    all.took.push(at.since(op.sent).micros() / 1_000);
+                    continue;
+                }
+                let first = list.iter().find_map(|item| item.err());
+                (first.map_or(String::new(), |why| format!("{why:?}")), list.len() - made)
             }
-            Some((_, Answer::Refused(refused))) => Some(format!("{refused:?}")),
-            Some(_) => Some("an item refused".to_string()),
-            None => Some("no answer".to_string()),
+            Some((_, Answer::Refused(refused))) => (format!("{refused:?}"), jobs.len()),
+            Some(_) => ("another answer".to_string(), jobs.len()),
+            None => ("no answer".to_string(), jobs.len()),
         };
-        all.sent += 1;
-        if let Some(words) = words {
-            *all.refusals.entry(words).or_default() += 1;
-        }
+        all.sent += count;
+        *all.refusals.entry(words).or_default() += count;
     }
     all.took.sort_unstable();
     all
+}
+
+/// How many jobs clients were told of.
+fn jobs(evidence: &Evidence) -> usize {
+    let told = evidence.pages.ops.iter().filter_map(|op| match (&op.command, &op.heard) {
+        (Command::Submit(jobs), Some((_, Answer::Submitted(list)))) => Some(jobs.iter().zip(list)),
+        _ => None,
+    });
+    let made = told.flatten().filter(|(_, item)| item.is_ok()).map(|(job, _)| job.id);
+    let mut made: Vec<JobId> = made.collect();
+    made.sort_unstable();
+    made.dedup();
+    made.len()
 }
 
 /// How late the first attempts were that became due in this time.
@@ -107,6 +134,56 @@ fn takeover(window: &Window, got: &[Got]) -> Option<i64> {
     Some(first.since(window.begin).micros() / 1_000)
 }
 
+/// How many shards have another owner than before.
+fn moved(window: &Window) -> usize {
+    window.before.iter().zip(&window.after).filter(|(was, is)| was.1 != is.1).count()
+}
+
+/// When each one-off of the load in bulk was due, and when it was first delivered; in order.
+fn due(evidence: &Evidence) -> Vec<(Time, JobId, Option<Time>)> {
+    if evidence.bulk.ahead.is_none() {
+        return Vec::new();
+    }
+    let mut first: BTreeMap<JobId, Time> = BTreeMap::new();
+    for got in &evidence.pages.got {
+        let at = first.entry(got.run.job).or_insert(got.at);
+        *at = got.at.min(*at);
+    }
+    let mut due = Vec::new();
+    for op in &evidence.pages.ops {
+        let (Command::Submit(jobs), Some((_, Answer::Submitted(list)))) = (&op.command, &op.heard)
+        else {
+            continue;
+        };
+        for (job, _) in jobs.iter().zip(list).filter(|(_, item)| item.is_ok()) {
+            // What was sent too late to be in the store before its time says nothing.
+            if let model::When::At(at) = job.spec.schedule.when
+                && op.heard.as_ref().is_some_and(|(heard, _)| *heard < at)
+            {
+                due.push((at, job.id, first.get(&job.id).copied()));
+            }
+        }
+    }
+    due.sort_unstable();
+    due.dedup();
+    due
+}
+
+/// Until the last of those was out that fell due between the fault and the first fire after it, in
+/// the shards that moved.
+fn gap(window: &Window, took: i64, due: &[(Time, JobId, Option<Time>)]) -> Option<i64> {
+    let until = window.begin.plus(model::Span::from_millis(took));
+    let shards: BTreeSet<ShardId> = (window.before.iter().zip(&window.after))
+        .filter(|(was, is)| was.1 != is.1)
+        .map(|(was, _)| was.0)
+        .collect();
+    let from = due.partition_point(|(at, ..)| *at < window.begin);
+    let within = due[from..].iter().take_while(|(at, ..)| *at <= until);
+    let out = within.filter(|(_, job, _)| shards.contains(&job.shard()));
+    let last = out.filter_map(|(_, _, out)| *out).max()?;
+    Some(last.since(window.begin).micros() / 1_000)
+}
+
 fn epoch_of(token: Token) -> model::Epoch {
     token.epoch()
 }
@@ -118,6 +195,7 @@ pub fn measure(evidence: &Evidence) -> Measured {
         faults: evidence.windows.len(),
         kinds: kinds.len(),
         submissions: all.sent,
+        jobs: jobs(evidence),
         succeeded: all.succeeded,
         took: all.took,
         refusals: all.refusals,
@@ -126,15 +204,17 @@ pub fn measure(evidence: &Evidence) -> Measured {
         ..Measured::default()
     };
     measured.recurring_fires = measured.late.len();
-    let rows = evidence.dump.shards.iter().flat_map(|shard| &shard.history);
-    measured.lost = rows
-        .filter(|row| row.status == model::Status::Lost)
-        .filter(|row| row.flow.as_ref().is_some_and(|flow| &*flow.kind == "http"))
-        .count();
+    measured.lost = planned::lost(evidence).count();
+    measured.repeated = planned::repeated(evidence).len();
+    let still = evidence.windows.iter().filter(|window| window.kind.moves_nothing());
+    measured.moved = still.map(|window| window.moved + moved(window)).sum();
+    let due = due(evidence);
     for window in &evidence.windows {
         if window.kind.is_takeover() {
             let took = takeover(window, &evidence.pages.got);
             measured.takeovers.entry(window.kind).or_default().extend(took);
+            let gap = took.and_then(|took| gap(window, took, &due));
+            measured.gaps.entry(window.kind).or_default().extend(gap);
         }
         if window.kind == super::Kind::RollingRestart {
             let during = submissions(evidence, window.begin, window.recovered);
@@ -145,6 +225,7 @@ pub fn measure(evidence: &Evidence) -> Measured {
         }
     }
     measured.takeovers.values_mut().for_each(|list| list.sort_unstable());
+    measured.gaps.values_mut().for_each(|list| list.sort_unstable());
     measured.late_in_restarts.sort_unstable();
     measured
 }
@@ -179,10 +260,16 @@ impl Measured {
         self.faults += other.faults;
         self.kinds = self.kinds.max(other.kinds);
         self.submissions += other.submissions;
+        self.jobs += other.jobs;
         self.succeeded += other.succeeded;
         self.attempts += other.attempts;
         self.recurring_fires += other.recurring_fires;
         self.lost += other.lost;
+        self.repeated += other.repeated;
+        self.moved += other.moved;
+        for (kind, took) in other.gaps {
+            self.gaps.entry(kind).or_default().extend(took);
+        }
         for (kind, took) in other.takeovers {
             self.takeovers.entry(kind).or_default().extend(took);
         }
@@ -197,9 +284,27 @@ impl Measured {
         self.proxies.1 += other.proxies.1;
         self.proxies.2 += other.proxies.2;
         self.takeovers.values_mut().for_each(|list| list.sort_unstable());
+        self.gaps.values_mut().for_each(|list| list.sort_unstable());
         for list in [&mut self.took, &mut self.late, &mut self.late_in_restarts] {
             list.sort_unstable();
         }
+    }
+}
+
+impl Measured {
+    /// As a line of docs/ledger.md: seed, jobs, faults, verdict.
+    pub fn row(&self, seed: u64, took: Duration, violations: usize) -> String {
+        let rate = percent(self.succeeded, self.submissions);
+        format!(
+            "| {seed} | {} ({} sent, {rate:.1} % at the first try) | {} of {} kinds in {} s | {} attempts lost, {} delivered again without a fault; {violations} violations |",
+            self.jobs,
+            self.submissions,
+            self.faults,
+            self.kinds,
+            took.as_secs(),
+            self.lost,
+            self.repeated
+        )
     }
 }
 
@@ -208,10 +313,11 @@ impl fmt::Display for Measured {
         let rate = percent(self.succeeded, self.submissions);
         writeln!(
             f,
-            "chaos: cluster: {} faults of {} kinds, {} submissions ({rate:.2} % succeeded at the first try), {} attempts, {} occurrences, {} attempts lost",
+            "chaos: cluster: {} faults of {} kinds, {} submissions ({rate:.2} % succeeded at the first try) of {} jobs, {} attempts, {} occurrences, {} attempts lost",
             self.faults,
             self.kinds,
             self.submissions,
+            self.jobs,
             self.attempts,
             self.recurring_fires,
             self.lost
@@ -225,6 +331,28 @@ impl fmt::Display for Measured {
         for (kind, took) in &self.takeovers {
             writeln!(f, "chaos: cluster: takeover after {kind:?}, first fire: {}", Spread(took))?;
         }
+        let whole = |all: &BTreeMap<Kind, Vec<i64>>| {
+            let mut list: Vec<i64> = all.values().flatten().copied().collect();
+            list.sort_unstable();
+            list
+        };
+        if self.gaps.values().any(|gaps| !gaps.is_empty()) {
+            for (kind, took) in &self.gaps {
+                writeln!(f, "chaos: cluster: all out after {kind:?}: {}", Spread(took))?;
+            }
+            let (first, all) = (whole(&self.takeovers), whole(&self.gaps));
+            writeln!(
+                f,
+                "chaos: cluster: all takeovers, first fire: {}; all out: {}",
+                Spread(&first),
+                Spread(&all)
+            )?;
+        }
+        writeln!(
+            f,
+            "chaos: cluster: delivered again without a fault: {}; owners changed where nothing should move: {}",
+            self.repeated, self.moved
+        )?;
         writeln!(f, "chaos: cluster: occurrences late by: {}", Spread(&self.late))?;
         let (made, bytes, torn) = self.proxies;
         writeln!(

@@ -94,6 +94,10 @@ impl Member {
         }
     }
 
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::pid)
+    }
+
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.errors).unwrap_or_default()
     }

@@ -92,7 +92,11 @@ impl Pump<'_> {
             if self.link.over.load(Ordering::SeqCst) {
                 return None;
             }
-            let way = if self.up { rules.0.up } else { rules.0.down };
+            let way = match self.link.spared.load(Ordering::SeqCst) {
+                true => Way::default(),
+                false if self.up => rules.0.up,
+                false => rules.0.down,
+            };
             if way.flow != Flow::Hold {
                 if let (Flow::CutAfter(count), true) = (way.flow, self.change != Some(rules.1)) {
                     self.left = count;

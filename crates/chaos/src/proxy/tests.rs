@@ -196,3 +196,49 @@ fn a_refusal_is_a_reset_and_so_is_nobody_behind() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     is_reset(&mut connect(&Proxy::start(closed).unwrap()));
 }
+
+#[test]
+fn rules_for_one_process_spare_the_others() {
+    let proxy = Proxy::start(echo().0).unwrap();
+    let mut early = connect(&proxy);
+    say(&mut early, "a");
+    assert_eq!(hear(&mut early, 1), "A");
+    // Somebody else's connections are meant, and none of these is.
+    let other = std::process::Command::new("sleep").arg("60").spawn();
+    let mut other = other.unwrap();
+    proxy.set_for(other.id(), Rules::flow(Flow::Hold));
+    let mut late = connect(&proxy);
+    for stream in [&mut early, &mut late] {
+        say(stream, "b");
+        assert_eq!(hear(stream, 1), "B");
+    }
+    other.kill().unwrap();
+    other.wait().unwrap();
+    // Ours are: those that are open, and new ones.
+    proxy.set_for(std::process::id(), Rules::flow(Flow::Hold));
+    let mut new = connect(&proxy);
+    for stream in [&mut early, &mut new] {
+        say(stream, "c");
+        hears_nothing(stream);
+    }
+    proxy.heal();
+    for stream in [&mut early, &mut new] {
+        assert_eq!(hear(stream, 1), "C");
+    }
+}
+
+#[test]
+fn an_aimed_proxy_sends_new_connections_elsewhere() {
+    let (first, heard_first) = echo();
+    let (second, heard_second) = echo();
+    let proxy = Proxy::start(first).unwrap();
+    let mut old = connect(&proxy);
+    say(&mut old, "a");
+    assert_eq!(hear(&mut old, 1), "A");
+    proxy.aim(second);
+    let mut new = connect(&proxy);
+    say(&mut new, "bc");
+    assert_eq!(hear(&mut new, 2), "BC");
+    let count = |heard: &AtomicU64| heard.load(Ordering::SeqCst);
+    assert_eq!((count(&heard_first), count(&heard_second)), (1, 2));
+}
