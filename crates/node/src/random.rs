@@ -26,7 +26,6 @@ pub fn bits() -> u64 {
 }
 
 /// A machine without randomness cannot mint ids that do not meet: it must not go on.
-
 pub fn fill(bytes: &mut [u8]) {
     if let Err(error) = getrandom::fill(bytes) {
         crate::tasks::end(&format!("the operating system gives no random bytes: {error}"));

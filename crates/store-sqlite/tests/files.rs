@@ -175,8 +175,9 @@ fn a_power_cut_takes_nothing_that_was_synced() {
                         // SQLite syncs the head of a log that begins again before it writes the first
                         // frame behind it.
                         let first = if name.ends_with("-wal") { LOG_HEAD } else { 0 };
-                        for place in at.max(first)..end {
-                            found[place] = old.get(place).copied().unwrap_or(0);
+                        let begin = at.max(first).min(end);
+                        for (place, byte) in (begin..).zip(&mut found[begin..end]) {
+                            *byte = old.get(place).copied().unwrap_or(0);
                         }
                     }
                 }
