@@ -25,7 +25,7 @@ export default ts.config(
     languageOptions: {
       globals: Object.fromEntries(
         [
-          "process", "console", "URL", "fetch", "setTimeout", "clearTimeout", "Buffer", "performance", "document",
+          "process", "console", "URL", "fetch", "setTimeout", "clearTimeout", "setInterval", "clearInterval", "Buffer", "performance", "document",
           "window", "localStorage", "PerformanceObserver", "AbortController", "requestAnimationFrame",
         ].map((name) => [name, "readonly"]),
       ),

@@ -63,7 +63,7 @@ export function duly(...args) {
 export async function receive() {
   const heard = [];
   const held = [];
-  const state = { broken: true };
+  const state = { broken: true, says: "<img src=x onerror=window.pwned=1>" };
   const server = http.createServer((request, response) => {
     let body = "";
     request.on("data", (piece) => (body += piece));
@@ -73,9 +73,9 @@ export async function receive() {
         held.push(response);
       } else if (request.url.startsWith("/broken") && state.broken) {
         response.writeHead(500);
-        response.end("<img src=x onerror=window.pwned=1>");
+        response.end(state.says);
       } else {
-        response.end(request.url.startsWith("/evil") ? "<img src=x onerror=window.pwned=1>" : `ok ${body}`);
+        response.end(request.url.startsWith("/evil") ? state.says : `ok ${body}`);
       }
     });
   });

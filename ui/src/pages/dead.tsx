@@ -162,6 +162,7 @@ function columns(chosen: ReadonlySet<string>, setChosen: (chosen: ReadonlySet<st
     column.accessor("attempt", { header: "Attempts", meta: { number: true } }),
     column.accessor("error", {
       header: "Error",
+    meta: { wide: true },
       cell: ({ getValue }) => (
         <span className="clip small" title={getValue() ?? undefined}>
           {getValue() ?? ""}
@@ -206,7 +207,7 @@ function Groups({ groups, complete, begun }: { groups: Group[]; complete: boolea
                 <td data-label="Dead" className="number">
                   <Status status="dead" text={count(group.count)} />
                 </td>
-                <td data-label="Error">
+                <td data-label="Error" className="wide">
                   <span className="clip small" title={group.error ?? undefined}>
                     <RunLink id={group.run_id} text={group.error ?? "look at one"} />
                   </span>

@@ -83,7 +83,7 @@ function Tiles() {
   return (
     <div className="tiles" role="group" aria-label="Now">
       <Tile name="Fires" value={rate(tally.rate("fires"))} unit="/s" note="attempts begun" />
-      <Tile name="Succeeded" value={rate(tally.rate("successes"))} unit="/s" />
+      <Tile name="Succeeded" value={rate(tally.rate("successes"))} unit="/s" note="runs" />
       <Tile name="Failed" value={rate(fails)} unit="/s" note={fails > 0 ? "look below" : "none"} tone={fails > 0 ? "bad" : undefined} />
       <Tile name="Retries" value={rate(tally.rate("retries"))} unit="/s" note={retrying.data?.items.length ? "some wait now" : "none wait"} />
       <Tile
@@ -92,7 +92,7 @@ function Tiles() {
         note={
           skew.p99 === undefined
             ? "nothing fired yet"
-            : `p50 ${span(skew.p50 ?? 0)}, ${skew.p99 <= SKEW_MS_MAX ? "within 1 s" : "over 1 s"}`
+            : `p50 ${span(skew.p50 ?? 0)} (${skew.p99 <= SKEW_MS_MAX ? "≤ 1 s" : "over 1 s"})`
         }
         tone={skew.p99 === undefined ? undefined : skew.p99 <= SKEW_MS_MAX ? "good" : "bad"}
       />
@@ -167,7 +167,7 @@ function Rates() {
   return (
     <Panel
       title="Per second"
-      note="while this page listens, five minutes at most"
+      note="since you opened this"
       actions={
         <span className="legend" aria-hidden="true">
           {LINES.map((line) => (
@@ -256,13 +256,13 @@ function Attention() {
             <tbody>
               {rows.map((row) => (
                 <tr key={row.key}>
-                  <td>
+                  <td className="nowrap">
                     <JobLink id={row.job} />
                   </td>
                   <td data-label="State">
                     <Status status={row.status} text={row.count > 1 ? `${count(row.count)} ${row.status}` : undefined} />
                   </td>
-                  <td data-label="Error">
+                  <td data-label="Error" className="wide">
                     <span className="clip small" title={row.error ?? undefined}>
                       <RunLink id={row.run} text={row.error ?? "look at the run"} />
                     </span>

@@ -43,6 +43,7 @@ export const runColumns = [
   column.accessor("attempt", { header: "Attempts", meta: { number: true } }),
   column.accessor("error", {
     header: "Error",
+    meta: { wide: true },
     cell: ({ getValue }) => (
       <span className="clip small muted" title={getValue() ?? undefined}>
         {getValue() ?? ""}

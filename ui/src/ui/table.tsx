@@ -6,6 +6,8 @@ declare module "@tanstack/react-table" {
   // eslint-disable-next-line @typescript-eslint/no-unused-vars
   interface ColumnMeta<TData, TValue> {
     number?: boolean;
+    /** Takes the room that is left, and is cut where there is none. */
+    wide?: boolean;
     /** The first thing on a card needs no name. */
     main?: boolean;
   }
@@ -49,7 +51,7 @@ export function DataTable<T>(props: {
                 const { header, meta } = cell.column.columnDef;
                 const label = !meta?.main && typeof header === "string" && header !== "" ? header : undefined;
                 return (
-                  <td key={cell.id} className={meta?.number ? "number" : undefined} data-label={label}>
+                  <td key={cell.id} className={meta?.number ? "number" : meta?.wide ? "wide" : undefined} data-label={label}>
                     {flexRender(cell.column.columnDef.cell, cell.getContext())}
                   </td>
                 );
