@@ -33,6 +33,12 @@ try {
   for (let n = 0; n < 6; n += 1) await server.ask("POST", "/v1/jobs", { schedule: { delay: `${7 * (n + 1)}m` }, queue: "mail", target: { worker: { kind: "mail" } } });
   for (let n = 0; n < 3; n += 1) await server.ask("POST", "/v1/jobs", { queue: "reports", target: { worker: { kind: "report" } } });
 
+  // Opened first: the overview draws what it hears, so it should have heard something.
+  const overviews = {};
+  for (const colorScheme of ["light", "dark"]) {
+    overviews[colorScheme] = await web.open(server.url, { colorScheme });
+    await overviews[colorScheme].goto("/");
+  }
   const watcher = await web.open(server.url);
   await watcher.goto(`/jobs/${beat.id}`);
   await watcher.getByLabel("Verdicts of the last occurrences").getByRole("link").nth(24).waitFor({ timeout: 60_000 });
@@ -50,9 +56,9 @@ try {
     cluster: "/cluster",
   };
   for (const colorScheme of ["light", "dark"]) {
-    const page = await web.open(server.url, { colorScheme });
+    const page = overviews[colorScheme];
     for (const [name, address] of Object.entries(pages)) {
-      await page.goto(address);
+      if (name !== "overview") await page.goto(address);
       await page.locator(".pulse[data-state=live]").waitFor();
       await page.locator("[aria-busy=true]").first().waitFor({ state: "detached" });
       if (name === "overview") {

@@ -94,15 +94,19 @@ function JobView({ job, asked }: { job: Job; asked: string }) {
 function Activity({ job, recurring }: { job: Job; recurring: boolean }) {
   const stats = useQuery(jobStats(job.id));
   const runs = useQuery(jobRuns(job.id, RUNS));
+  const numbers = stats.data && stats.data.runs > 0 && <Numbers stats={stats.data} />;
   return (
     <>
       {recurring && (
         <div className="columns wide-left">
-          <Strip job={job.id} />
+          <div className="stack">
+            <Strip job={job.id} />
+            {numbers}
+          </div>
           <NextFires job={job.id} status={job.status} />
         </div>
       )}
-      {stats.data && stats.data.runs > 0 && <Numbers stats={stats.data} />}
+      {!recurring && numbers}
       {runs.data && recurring && <JobPlots runs={runs.data.items} />}
       <Panel title="Runs" actions={<Link to="/runs" search={{ job: job.id }}>Search its runs</Link>} flush>
         {runs.isPending && <Loading />}
