@@ -214,9 +214,9 @@ test("a running one is cancelled", async () => {
   await page.locator(".head").getByText("cancelled").waitFor();
 });
 
-test("dead letters are replayed as a group, and one by one", async () => {
+test("dead letters are replayed by choice, by group and by filter", async () => {
   hooks.state.broken = true;
-  const runs = [];
+  const [runs, jobs] = [[], []];
   for (let n = 0; n < 3; n += 1) {
     const made = await server.ask("POST", "/v1/jobs", {
       queue: "fragile",
@@ -224,6 +224,7 @@ test("dead letters are replayed as a group, and one by one", async () => {
       retry: { max_retries: 0 },
     });
     runs.push(made.run_id);
+    jobs.push(made.id);
     await server.ask("GET", `/v1/runs/${made.run_id}?wait=20s`);
   }
   await page.goto("/dead-letters?queue=fragile");
@@ -235,8 +236,16 @@ test("dead letters are replayed as a group, and one by one", async () => {
   await dialog().getByRole("button", { name: "Replay them" }).click();
   await page.locator("[data-testid=operation][data-status=done]").waitFor();
   await page.getByRole("checkbox", { name: `Choose ${runs[0]}` }).waitFor({ state: "detached" });
+  const groups = page.getByRole("table", { name: "Groups of dead letters" });
+  const group = groups.getByRole("row").filter({ has: page.locator(`a[href="/jobs/${jobs[1]}"]`) });
+  const before = new URL(page.url()).searchParams.get("operation");
+  await group.getByRole("button", { name: "Replay group" }).click();
+  await dialog().getByRole("button", { name: "Replay them" }).click();
+  await page.waitForURL((url) => url.searchParams.get("operation") !== before);
+  await page.locator("[data-testid=operation][data-status=done]").waitFor();
+  await page.getByRole("checkbox", { name: `Choose ${runs[1]}` }).waitFor({ state: "detached" });
   await button("Replay all that match").click();
-  await dialog().getByText("2 dead runs.").waitFor();
+  await dialog().getByText("1 dead run.").waitFor();
   await dialog().getByRole("button", { name: "Replay them" }).click();
   await page.getByText("No dead run is like this").or(page.getByText("No dead letters")).waitFor();
   for (const run of runs) {

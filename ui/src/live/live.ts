@@ -10,6 +10,8 @@ export type LiveState = "connecting" | "live" | "away";
 
 const AGAIN_FIRST_MS = 500;
 const AGAIN_MAX_MS = 10_000;
+/** A page that nobody sees for this long gives its connection back: a browser has few of them per server. */
+const HIDDEN_MS = 10_000;
 /** What the server sends at least: a comment now and then. After this without anything it is asked again. */
 const SILENCE_MAX_MS = 60_000;
 
@@ -61,6 +63,7 @@ class Live {
   private async listen(signal: AbortSignal): Promise<void> {
     let again = AGAIN_FIRST_MS;
     while (!signal.aborted) {
+      await shown(signal);
       try {
         await this.once(signal, () => (again = AGAIN_FIRST_MS));
       } catch {
@@ -78,6 +81,12 @@ class Live {
     const abort = () => one.abort();
     signal.addEventListener("abort", abort);
     let silence = setTimeout(abort, SILENCE_MAX_MS);
+    let hidden: ReturnType<typeof setTimeout> | undefined;
+    const look = () => {
+      clearTimeout(hidden);
+      if (document.hidden) hidden = setTimeout(abort, HIDDEN_MS);
+    };
+    document.addEventListener("visibilitychange", look);
     try {
       const after = this.lastId ? `?last_event_id=${encodeURIComponent(this.lastId)}` : "";
       const response = await fetch(`/v1/events${after}`, { headers: authorization(), signal: one.signal });
@@ -109,6 +118,8 @@ class Live {
       }
     } finally {
       clearTimeout(silence);
+      clearTimeout(hidden);
+      document.removeEventListener("visibilitychange", look);
       signal.removeEventListener("abort", abort);
       one.abort();
     }
@@ -135,6 +146,21 @@ class Live {
       this.watchers.forEach((watcher) => watcher());
     });
   }
+}
+
+/** When somebody looks at the page, or nobody needs to know any more. */
+function shown(signal: AbortSignal): Promise<void> {
+  if (!document.hidden) return Promise.resolve();
+  return new Promise((resolve) => {
+    const look = () => {
+      if (document.hidden && !signal.aborted) return;
+      document.removeEventListener("visibilitychange", look);
+      signal.removeEventListener("abort", look);
+      resolve();
+    };
+    document.addEventListener("visibilitychange", look);
+    signal.addEventListener("abort", look);
+  });
 }
 
 export const live = new Live();

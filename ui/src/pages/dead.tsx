@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { createColumnHelper } from "@tanstack/react-table";
-import { useCallback, useState } from "react";
+import { createContext, useCallback, useContext, useMemo, useState } from "react";
 import { api, ApiError, got, type Operation, type Run, type Schemas } from "../api/client";
 import { dead, deadGroups, type DeadFilter } from "../api/queries";
 import { count, errorKind } from "../lib/format";
@@ -71,6 +71,19 @@ export function Dead() {
     [navigate, search],
   );
   const over = useCallback(() => void client.invalidateQueries({ queryKey: ["dead"] }), [client]);
+  const choice = useMemo(
+    () => ({
+      has: (id: string) => chosen.has(id),
+      set: (id: string, wanted: boolean) =>
+        setChosen((old) => {
+          const next = new Set(old);
+          if (wanted) next.add(id);
+          else next.delete(id);
+          return next;
+        }),
+    }),
+    [chosen],
+  );
   const items = found.data?.items ?? [];
   const picked = items.filter((run) => chosen.has(run.id)).map((run) => run.id);
   const asFilter = Object.fromEntries(Object.entries(filter).filter(([name, value]) => name !== "cursor" && value)) as Record<string, string>;
@@ -109,18 +122,20 @@ export function Dead() {
             {found.isPending && <Loading />}
             {found.error && <Wrong error={found.error} />}
             {found.data && !found.error && (
-              <DataTable
-                label="Dead runs"
-                columns={columns(chosen, setChosen)}
-                rows={items}
-                id={(run) => run.id}
-                stale={found.isPlaceholderData}
-                empty={
-                  <Empty title={filtered ? "No dead run is like this" : "None"}>
-                    <p>Change the filter, or look at the groups above.</p>
-                  </Empty>
-                }
-              />
+              <Chosen value={choice}>
+                <DataTable
+                  label="Dead runs"
+                  columns={columns}
+                  rows={items}
+                  id={(run) => run.id}
+                  stale={found.isPlaceholderData}
+                  empty={
+                    <Empty title={filtered ? "No dead run is like this" : "None"}>
+                      <p>Change the filter, or look at the groups above.</p>
+                    </Empty>
+                  }
+                />
+              </Chosen>
             )}
             <Pager
               first={!filter.cursor}
@@ -137,40 +152,35 @@ export function Dead() {
 
 const column = createColumnHelper<Run>();
 
-function columns(chosen: ReadonlySet<string>, setChosen: (chosen: ReadonlySet<string>) => void) {
-  return [
-    column.display({
-      id: "choose",
-      header: "",
-      cell: ({ row: { original: run } }) => (
-        <input
-          type="checkbox"
-          aria-label={`Choose ${run.id}`}
-          checked={chosen.has(run.id)}
-          onChange={(event) => {
-            const next = new Set(chosen);
-            if (event.target.checked) next.add(run.id);
-            else next.delete(run.id);
-            setChosen(next);
-          }}
-        />
-      ),
-    }),
-    column.accessor("id", { header: "Run", meta: { main: true }, cell: ({ getValue }) => <RunLink id={getValue()} /> }),
-    column.accessor("job_id", { header: "Job", cell: ({ getValue }) => <JobLink id={getValue()} /> }),
-    column.accessor("scheduled_for", { header: "Scheduled for", cell: ({ getValue }) => <Time at={getValue()} /> }),
-    column.accessor("attempt", { header: "Attempts", meta: { number: true } }),
-    column.accessor("error", {
-      header: "Error",
-    meta: { wide: true },
-      cell: ({ getValue }) => (
-        <span className="clip small" title={getValue() ?? undefined}>
-          {getValue() ?? ""}
-        </span>
-      ),
-    }),
-  ];
+/** What is chosen lives beside the table: its columns stay the same, and a box keeps the focus. */
+const Chosen = createContext<{ has: (id: string) => boolean; set: (id: string, chosen: boolean) => void }>({
+  has: () => false,
+  set: () => undefined,
+});
+
+function Choose({ id }: { id: string }) {
+  const chosen = useContext(Chosen);
+  return (
+    <input type="checkbox" aria-label={`Choose ${id}`} checked={chosen.has(id)} onChange={(event) => chosen.set(id, event.target.checked)} />
+  );
 }
+
+const columns = [
+  column.display({ id: "choose", header: "", cell: ({ row }) => <Choose id={row.original.id} /> }),
+  column.accessor("id", { header: "Run", meta: { main: true }, cell: ({ getValue }) => <RunLink id={getValue()} /> }),
+  column.accessor("job_id", { header: "Job", cell: ({ getValue }) => <JobLink id={getValue()} /> }),
+  column.accessor("scheduled_for", { header: "Scheduled for", cell: ({ getValue }) => <Time at={getValue()} /> }),
+  column.accessor("attempt", { header: "Attempts", meta: { number: true } }),
+  column.accessor("error", {
+    header: "Error",
+    meta: { wide: true },
+    cell: ({ getValue }) => (
+      <span className="clip small" title={getValue() ?? undefined}>
+        {getValue() ?? ""}
+      </span>
+    ),
+  }),
+];
 
 function Rate({ rate, setRate }: { rate: string; setRate: (rate: string) => void }) {
   return (
@@ -256,6 +266,7 @@ function Bulk(props: { verb: Verb; ids: string[]; filter: Record<string, string>
   const { verb, ids, filter } = props;
   const some = ids.length > 0;
   const word = verb === "replay" ? "Replay" : "Discard";
+  const meant = some ? count(ids.length) : (known ?? "…");
   return (
     <Ask
       button={some ? `${word} ${count(ids.length)}` : `${word} all that match`}
@@ -270,7 +281,7 @@ function Bulk(props: { verb: Verb; ids: string[]; filter: Record<string, string>
       onAct={async () => props.begun(await act(verb, some ? { ids } : { filter }, rate))}
     >
       <p>
-        {some ? count(ids.length) : (known ?? "…")} dead runs. {SAYS[verb]}
+        {meant} dead {meant === "1" ? "run" : "runs"}. {SAYS[verb]}
       </p>
       <Rate rate={rate} setRate={setRate} />
     </Ask>

@@ -16,6 +16,7 @@ import { runColumns } from "./runs";
 import { targetWords } from "./jobs";
 
 const route = getRouteApi("/jobs/$job");
+const columns = runColumns.filter((column) => !("accessorKey" in column) || column.accessorKey !== "job_id");
 const STRIP = 100;
 const RUNS = 50;
 
@@ -114,7 +115,7 @@ function Activity({ job, recurring }: { job: Job; recurring: boolean }) {
         {runs.data && (
           <DataTable
             label="Runs of this job"
-            columns={runColumns.filter((column) => !("accessorKey" in column) || column.accessorKey !== "job_id")}
+            columns={columns}
             rows={runs.data.items}
             id={(run) => run.id}
             empty={
