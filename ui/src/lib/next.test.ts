@@ -25,3 +25,8 @@ test("intervals fill the hour, fast ones with their rate", () => {
   expect(fast[0]).toBe(60);
   expect(fast[59]).toBe(60);
 });
+
+test("an interval that has passed since the list was read goes on", () => {
+  expect(coming([job("a", 1_000, { every: "2s" })], [], 6_500)[0]?.at).toBe(7_000);
+  expect(coming([job("a", 1_000, { cron: "* * * * *" })], [], 6_500)).toEqual([]);
+});

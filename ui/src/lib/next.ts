@@ -24,7 +24,10 @@ export function everyMs(schedule: unknown): number | undefined {
 export function coming(jobs: Job[], runs: Run[], now: number): Coming[] {
   const list: Coming[] = [];
   for (const job of jobs) {
-    const at = Date.parse(job.next_due_at ?? job.next_run_at ?? "");
+    let at = Date.parse(job.next_due_at ?? job.next_run_at ?? "");
+    // The list may be some seconds old: an interval goes on from where it was.
+    const every = everyMs(job.schedule);
+    if (every !== undefined && at < now) at += Math.ceil((now - at) / every) * every;
     if (job.status === "active" && !Number.isNaN(at)) list.push({ at, job: job.id, name: job.name });
   }
   for (const run of runs) {

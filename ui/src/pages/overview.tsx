@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
-import { dead, deadGroups, jobs, metrics, queues, runs } from "../api/queries";
+import { deadGroups, jobs, metrics, queues, runs } from "../api/queries";
 import { count, fromNow, rate, span } from "../lib/format";
 import { type Histogram, quantile, readHistogram, since } from "../lib/metrics";
 import { coming, perMinute } from "../lib/next";
@@ -18,6 +18,8 @@ const Plot = lazy(() => import("../ui/plot").then(({ Plot }) => ({ default: Plot
 const SKEW_MS_MAX = 1_000;
 
 const SHOWN_SECONDS_MIN = 60;
+/** Failing ones that are listed. */
+const SHOWN = 8;
 
 const LINES = [
   { label: "Fires", color: "--accent" },
@@ -28,8 +30,10 @@ const LINES = [
 
 export function Overview() {
   const runsChanged = (changes: { runs: Set<string> }) => changes.runs.size > 0;
-  useRefresh([["dead"], ["queues"], ["runs"]], runsChanged, 2_000);
-  useRefresh([["jobs"]], (changes) => changes.jobs.size > 0, 4_000);
+  // What costs the server more is asked for less often.
+  useRefresh([["queues"], ["runs"]], runsChanged, 3_000);
+  useRefresh([["dead"]], (changes) => ["run.dead", "run.started", "operation.over"].some((type) => changes.types.has(type)), 5_000);
+  useRefresh([["jobs"]], (changes) => changes.jobs.size > 0, 15_000);
   const first = useQuery(jobs({}, 1));
   const nothing = first.data?.items.length === 0 && !first.data.next_cursor;
   return (
@@ -75,7 +79,7 @@ function Tiles() {
   const skew = useSkew();
   const waiting = useQuery(queues());
   const groups = useQuery(deadGroups());
-  const retrying = useQuery(runs({ status: "retrying" }, 1));
+  const retrying = useQuery(runs({ status: "retrying" }, SHOWN));
   const oldest = Math.max(0, ...(waiting.data?.items ?? []).map((queue) => queue.oldest_ready_ms ?? 0));
   const ready = (waiting.data?.items ?? []).reduce((sum, queue) => sum + queue.ready, 0);
   const deadCount = (groups.data?.items ?? []).reduce((sum, group) => sum + group.count, 0);
@@ -186,13 +190,10 @@ function Rates() {
   );
 }
 
-const SHOWN = 8;
-
 function Attention() {
   const groups = useQuery(deadGroups());
   const retrying = useQuery(runs({ status: "retrying" }, SHOWN));
   const failed = useQuery(runs({ status: "failed,expired" }, SHOWN));
-  const one = useQuery(dead({}, 1));
   if (groups.isPending || retrying.isPending) {
     return (
       <Panel title="Failing first">
@@ -200,7 +201,7 @@ function Attention() {
       </Panel>
     );
   }
-  const error = groups.error ?? retrying.error ?? failed.error ?? one.error;
+  const error = groups.error ?? retrying.error ?? failed.error;
   if (error && !groups.data) {
     return (
       <Panel title="Failing first">
