@@ -47,6 +47,8 @@ need_package redis-cli redis-tools
 [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || need_package rabbitmq-server rabbitmq-server
 # `duly top` is tried in a pseudo-terminal.
 need_package script bsdutils
+# The dashboard is looked at in a real browser.
+need_package chromium chromium
 # The README's tour is run as it is written, with curl.
 need_package curl curl
 # A failing fsync is injected with strace; a full disk is a small file system of its own.

@@ -12,7 +12,7 @@ use crate::limits::{BODY_TIMEOUT, REQUEST_ID_MAX};
 use crate::refusal::{Refusal, unexpected};
 use crate::route::{Route, Scope, Twice};
 use crate::tenant::{Caller, Tenant};
-use crate::{Api, DEFAULT, Shared, body, log};
+use crate::{Api, DEFAULT, Shared, body, dashboard, log};
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -122,7 +122,8 @@ fn admit(api: &Arc<Api>, request: &Request) -> Result<Caller, Refusal> {
         let detail = "writes need the header Content-Type: application/json";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type", detail));
     }
-    if !needs_key || OPEN.contains(&request.uri().path()) {
+    let is_open = OPEN.contains(&request.uri().path()) || dashboard::is_asked(request);
+    if !needs_key || is_open {
         return Ok(Caller(None));
     }
     let header = headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());

@@ -9,6 +9,7 @@ mod batch;
 mod body;
 pub mod cluster;
 pub mod cursor;
+mod dashboard;
 mod dead;
 mod definition;
 mod doctor;
@@ -158,17 +159,21 @@ impl Api {
 
 pub(crate) type Shared = axum::extract::State<Arc<Api>>;
 
+/// The API, and the dashboard where it has no address.
 pub fn routes(api: Arc<Api>) -> Router {
-    served(api, |_| true)
+    let router = route::router(&api, table::table(), |_| true).fallback(dashboard::serve);
+    guarded(api, router)
 }
 
 /// Of a node without the role `api`: is it alive, is it ready, what does it count.
 pub fn health_routes(api: Arc<Api>) -> Router {
-    served(api, |route| ["/healthz", "/readyz", "/metrics"].contains(&route.path))
+    let served = |route: &Route| ["/healthz", "/readyz", "/metrics"].contains(&route.path);
+    let router = route::router(&api, table::table(), served);
+    guarded(api, router)
 }
 
-fn served(api: Arc<Api>, served: impl Fn(&Route) -> bool) -> Router {
-    route::router(&api, table::table(), served)
+fn guarded(api: Arc<Api>, router: Router<Arc<Api>>) -> Router {
+    router
         // The door has read the body already, within its own limit.
         .layer(DefaultBodyLimit::disable())
         .layer(axum::middleware::from_fn_with_state(api.clone(), door::guard))

@@ -17,7 +17,7 @@ const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 #[derive(Debug)]
 pub struct Requests {
     routes: Vec<Line>,
-    /// Requests to addresses that do not exist.
+    /// Requests for the files of the dashboard, and to addresses that do not exist.
     strangers: [Counter; CLASSES.len()],
     pub in_flight: AtomicU64,
     pub unauthorized: Counter,

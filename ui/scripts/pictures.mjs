@@ -1,0 +1,95 @@
+// Pictures of every page, light and dark, for the docs: `npm run pictures` after `make ui` and a build of
+// the binary. The server is real and lives as long as the pictures take.
+import { mkdirSync, statSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { browse, receive, serve } from "../e2e/world.mjs";
+
+const folder = fileURLToPath(new URL("../../docs/pictures", import.meta.url));
+const BYTES_MAX = 150 * 1024;
+mkdirSync(folder, { recursive: true });
+
+const hooks = await receive();
+hooks.state.says = "upstream database is not reachable";
+const server = await serve();
+const web = await browse();
+const job = (name, schedule, more = {}) =>
+  server.ask("POST", "/v1/jobs", {
+    name,
+    schedule,
+    target: { http: { url: `${hooks.url}/${name}` } },
+    owner: "platform@example.com",
+    ...more,
+  });
+
+try {
+  await job("nightly-billing", { cron: "30 2 * * *", timezone: "Europe/Zurich" }, { queue: "billing", tags: { team: "billing", tier: "gold" }, owner: "billing@example.com" });
+  await job("weekly-report", { cron: "0 7 * * MON", timezone: "America/New_York" }, { tags: { team: "data" } });
+  await job("warm-cache", { every: "10m" }, { queue: "web", tags: { team: "web" } });
+  await job("rotate-logs", { every: "15m", jitter: "1m" }, { queue: "web" });
+  await job("sync-crm", { every: "5m" }, { target: { worker: { kind: "sync" } }, tags: { team: "sales" } });
+  const beat = await job("heartbeat", { every: "1s" }, { tags: { team: "platform" }, payload: { check: "db", limit_ms: 250 } });
+  await job("send-mails", { every: "2s" }, { queue: "mail", tags: { team: "web" }, payload: { batch: 50 } });
+  await job("export-orders", { every: "3s" }, { queue: "billing", retry: { max_retries: 1, initial: "1s" }, target: { http: { url: `${hooks.url}/broken` } }, tags: { team: "billing" }, payload: { since: "yesterday" } });
+  for (let n = 0; n < 6; n += 1) await server.ask("POST", "/v1/jobs", { schedule: { delay: `${7 * (n + 1)}m` }, queue: "mail", target: { worker: { kind: "mail" } } });
+  for (let n = 0; n < 3; n += 1) await server.ask("POST", "/v1/jobs", { queue: "reports", target: { worker: { kind: "report" } } });
+
+  // Opened first: the overview draws what it hears, so it should have heard something.
+  const overviews = {};
+  for (const colorScheme of ["light", "dark"]) {
+    overviews[colorScheme] = await web.open(server.url, { colorScheme });
+    await overviews[colorScheme].goto("/");
+  }
+  const watcher = await web.open(server.url);
+  await watcher.goto(`/jobs/${beat.id}`);
+  await watcher.getByLabel("Verdicts of the last occurrences").getByRole("link").nth(24).waitFor({ timeout: 60_000 });
+  await watcher.context().close();
+  const dead = (await server.ask("GET", "/v1/dead-letters?limit=1")).items[0].id;
+  const pages = {
+    overview: "/",
+    jobs: "/jobs",
+    job: "/jobs/heartbeat",
+    "new-job": "/jobs/new",
+    runs: "/runs",
+    run: `/runs/${dead}`,
+    "dead-letters": "/dead-letters",
+    queues: "/queues",
+    cluster: "/cluster",
+  };
+  for (const colorScheme of ["light", "dark"]) {
+    const page = overviews[colorScheme];
+    for (const [name, address] of Object.entries(pages)) {
+      if (name !== "overview") await page.goto(address);
+      await page.locator(".pulse[data-state=live]").waitFor();
+      await page.locator("[aria-busy=true]").first().waitFor({ state: "detached" });
+      if (name === "overview") {
+        await page.locator(".feed li").nth(7).waitFor();
+        await page.locator(".plot canvas").waitFor();
+        // The rates are of whole seconds: some must have passed.
+        await page.waitForFunction(() => /[1-9]/.test(document.querySelector(".tile .value")?.textContent ?? ""));
+      }
+      if (name === "job") await page.locator(".plot canvas").nth(1).waitFor();
+      if (name === "new-job") {
+        await page.getByLabel("URL", { exact: true }).fill("https://billing.example.com/close-day");
+        await page.getByLabel("Payload", { exact: true }).fill('{"day": "yesterday"}');
+        await page.getByRole("radio", { name: "Cron" }).click();
+        await page.getByLabel("Cron expression").fill("30 2 * * *");
+        await page.getByLabel("Time zone").fill("Europe/Zurich");
+        await page.getByTestId("preview").getByText("does not exist").first().waitFor();
+        await page.getByLabel("Time zone").evaluate((field) => field.blur());
+        await page.setViewportSize({ width: 1280, height: 1080 });
+      } else {
+        await page.setViewportSize({ width: 1280, height: 820 });
+      }
+      const path = `${folder}/${name}-${colorScheme}.png`;
+      await page.screenshot({ path });
+      const { size } = statSync(path);
+      if (size > BYTES_MAX) throw new Error(`${path} has ${size} bytes`);
+      console.log(`${name}-${colorScheme}.png ${Math.ceil(size / 1024)} KB`);
+    }
+    await page.context().close();
+  }
+} finally {
+  await web.close();
+  await server.stop();
+  await hooks.stop();
+}
