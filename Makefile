@@ -1,21 +1,21 @@
 # The command a person types is the command CI runs.
-.PHONY: run ui test check differential tools sim sim-long chaos chaos-long chaos-cluster chaos-figures
+.PHONY: run web test check differential tools sim sim-long chaos chaos-long chaos-cluster chaos-figures
 .PHONY: postgres-newer bench bench-core bench-start bench-peers
 
 # Builds the dashboard and the server and serves on http://127.0.0.1:7070, data in ./duly-data.
 run:
-	@if command -v npm >/dev/null 2>&1; then scripts/ui.sh build; \
+	@if command -v npm >/dev/null 2>&1; then scripts/web.sh build; \
 	else echo "npm is missing: duly is built without its dashboard"; fi
 	cargo build --release -p duly
 	@cargo run --quiet --release -p duly -- serve
 
-# Builds the dashboard into ui/dist; the next build of the server takes it in.
-ui:
-	@scripts/ui.sh build
+# Builds the dashboard into web/dist; the next build of the server takes it in.
+web:
+	@scripts/web.sh build
 
 # Everything. Each step that a file of its own describes runs when that file exists.
 test: tools check
-	scripts/ui.sh
+	scripts/web.sh
 	cargo test --workspace
 	python3 -m unittest discover -s bench/peers/runner
 	cargo run --release -p sim -- --ci

@@ -1,4 +1,4 @@
-//! Takes the built dashboard (`ui/dist`, made by `make ui`) into the binary. Without it the placeholder
+//! Takes the built dashboard (`web/dist`, made by `make web`) into the binary. Without it the placeholder
 //! page is taken, so that nobody needs Node to build duly. Compressed forms lie beside their file, as
 //! `.br` and `.gz`: they were made when the dashboard was built.
 
@@ -14,7 +14,7 @@ const FILES_MAX: usize = 500;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
-    let dist = here.join("../../ui/dist");
+    let dist = here.join("../../web/dist");
     let placeholder = here.join("src/dashboard/placeholder.html");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", placeholder.display());
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut names = BTreeSet::new();
         find(&dist, "", &mut names)?;
         if names.len() > FILES_MAX {
-            return Err(format!("ui/dist has more than {FILES_MAX} files").into());
+            return Err(format!("web/dist has more than {FILES_MAX} files").into());
         }
         for name in &names {
             if name.ends_with(".br") || name.ends_with(".gz") {

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # The dashboard: builds it, lints it, checks its types, runs its tests, and looks at it in a browser against
-# the real binary. scripts/ui.sh build stops after the build, which is what `make ui` does.
+# the real binary. scripts/web.sh build stops after the build, which is what `make web` does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 command -v npm >/dev/null 2>&1 || {
-    echo "ui: npm is missing; install Node 20.19 or newer (Debian: apt-get install nodejs npm), then repeat" >&2
+    echo "web: npm is missing; install Node 20.19 or newer (Debian: apt-get install nodejs npm), then repeat" >&2
     exit 1
 }
 # Packages come from the registry, once per lock file.
-stamp=ui/node_modules/.installed
-if [ ! -e "$stamp" ] || ! cmp -s ui/package-lock.json "$stamp"; then
-    echo "ui: installing packages" >&2
-    npm ci --prefix ui --no-fund --no-audit --loglevel=error >/dev/null
-    cp ui/package-lock.json "$stamp"
+stamp=web/node_modules/.installed
+if [ ! -e "$stamp" ] || ! cmp -s web/package-lock.json "$stamp"; then
+    echo "web: installing packages" >&2
+    npm ci --prefix web --no-fund --no-audit --loglevel=error >/dev/null
+    cp web/package-lock.json "$stamp"
 fi
 
-cd ui
+cd web
 # Built again only when something of it changed: cargo would build everything behind it again, too.
 built=dist/.built-from
 now=$(cat ../docs/openapi.json index.html package-lock.json vite.config.ts tsconfig.json scripts/compress.mjs \
@@ -29,9 +29,9 @@ fi
 
 npm run --silent types >/dev/null
 npm run --silent lint
-echo "ui: eslint found nothing"
+echo "web: eslint found nothing"
 npm run --silent check
-echo "ui: tsc found nothing"
+echo "web: tsc found nothing"
 npm run --silent test
 cargo build --quiet --profile test -p duly
 npm run --silent e2e

@@ -1,4 +1,4 @@
-// Pictures of every page, light and dark, for the docs: `npm run pictures` after `make ui` and a build of
+// Pictures of every page, light and dark, for the docs: `npm run pictures` after `make web` and a build of
 // the binary. The server is real and lives as long as the pictures take.
 import { mkdirSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -16,7 +16,7 @@ export const PATIENCE_MS = 20_000;
 
 /** `duly serve` on a free port, ready. */
 export async function serve({ args = [], before } = {}) {
-  const folder = mkdtempSync(join(tmpdir(), "duly-ui-"));
+  const folder = mkdtempSync(join(tmpdir(), "duly-web-"));
   const data = join(folder, "data");
   const known = before ? await before(data) : undefined;
   const child = spawn(BINARY, ["serve", "--listen", "127.0.0.1:0", "--data", data, "--log-level", "error", ...args], {
