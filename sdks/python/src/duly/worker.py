@@ -31,7 +31,7 @@ from ._clock import Length, instant, seconds, text
 from ._engine import Ended, Engine, OnLeaseUnknown, Options, Stats, failure, log
 from ._transport import Backoff
 from .client import transport_of
-from .context import AsyncContext, Context, Fail, Held, Release, Retry, Snooze, Stopped
+from .context import AsyncContext, Context, Fail, Held, Release, Retry, Snooze
 
 OUTPUT_BYTES_MAX = 16 * 1024
 """The largest output of a run."""
@@ -277,9 +277,9 @@ def succeeded(held: Held, output: Any) -> Ended:
 
 def concluded(held: Held, error: BaseException) -> Ended:
     """What an exception says about the end of a run."""
+    if held.reason is not None:
+        return stopped(held)
     match error:
-        case Stopped():
-            return stopped(held)
         case Snooze():
             until = error.until or datetime.now(UTC) + timedelta(seconds=seconds(error.delay or 0.0))
             return Ended(held, "snoozed", ',"until":' + json.dumps(instant(until)))
