@@ -95,7 +95,7 @@ export async function call(server: Server, method: string, path: string, options
 export async function once(server: Server, method: string, path: string, text: string | undefined, options: Omit<Call, "body"> = {}): Promise<unknown> {
   const headers: Record<string, string> = { ...server.headers, ...options.headers };
   if (method !== "GET") headers["content-type"] ??= "application/json";
-  const limit = AbortSignal.timeout(options.timeout ?? server.timeout);
+  const limit = AbortSignal.timeout(Math.ceil(options.timeout ?? server.timeout));
   const signal = options.signal ? AbortSignal.any([options.signal, limit]) : limit;
   let response: Response;
   let answer: string;
