@@ -1,5 +1,5 @@
 # The command a person types is the command CI runs.
-.PHONY: run test check differential tools sim sim-long chaos chaos-long chaos-cluster bench-core bench-start
+.PHONY: run test check sdks differential tools sim sim-long chaos chaos-long chaos-cluster bench-core bench-start
 
 # Builds the server and serves on http://127.0.0.1:7070, data in ./duly-data.
 run:
@@ -9,6 +9,7 @@ run:
 # Everything. Each step that a file of its own describes runs when that file exists.
 test: tools check
 	cargo test --workspace
+	scripts/sdks.sh
 	cargo run --release -p sim -- --ci
 	$(MAKE) --no-print-directory chaos
 	scripts/differential.sh
@@ -19,6 +20,10 @@ test: tools check
 check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+
+# The SDKs, against the real server.
+sdks:
+	scripts/sdks.sh
 
 differential: tools
 	scripts/differential.sh
