@@ -39,6 +39,15 @@ class Played:
     events: list[dict[str, Any]]
     said: threading.Condition
 
+    def say(self, event: dict[str, Any]) -> None:
+        with self.said:
+            self.events.append(event)
+            self.said.notify_all()
+
+    def place_of(self, wanted: dict[str, Any]) -> int:
+        with self.said:
+            return next(n for n, event in enumerate(self.events) if wanted.items() <= event.items())
+
     def wait_for(self, wanted: dict[str, Any]) -> None:
         def found() -> bool:
             return any(wanted.items() <= event.items() for event in self.events)
@@ -127,6 +136,21 @@ class Scenario:
         return self.direct if said.get("direct") else self.client
 
     def do_claim(self, said: dict[str, Any]) -> None:
+        if played := self.workers.get(said.get("beside", "")):
+
+            def later() -> None:
+                self._claim(said)
+                played.say({"is": "taken", "run": self.leases[said["as"]]["run_id"]})
+
+            threading.Thread(target=later, daemon=True).start()
+        else:
+            self._claim(said)
+
+    def do_before(self, said: dict[str, Any]) -> None:
+        played = self.workers[said["worker"]]
+        assert played.place_of(said["first"]) < played.place_of(said["then"]), played.events
+
+    def _claim(self, said: dict[str, Any]) -> None:
         lease, wait = said.get("lease", "30s"), said.get("wait", "5s")
         claimed = self._plain(said).claim(said["worker"], [self.queue], max=said.get("max", 1), wait=wait, lease=lease)
         assert [run["run_id"] for run in claimed["runs"]] == [self.jobs[said["of"]]["run_id"]]
@@ -162,10 +186,8 @@ class Scenario:
         events: list[dict[str, Any]] = []
         condition = threading.Condition()
 
-        def say(event: dict[str, Any]) -> None:
-            with condition:
-                events.append(event)
-                condition.notify_all()
+        played = Played(worker, threading.Thread(), events, condition)
+        say = played.say
 
         for kind, attempts in said["handlers"].items():
             make = self._handler if self.mode == "sync" else self._handler_async
@@ -175,9 +197,9 @@ class Scenario:
             stats = worker.run(signals=False)
             say({"is": "gone", **vars(stats)})
 
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        self.workers[said["as"]] = Played(worker, thread, events, condition)
+        played.thread = threading.Thread(target=run, daemon=True)
+        played.thread.start()
+        self.workers[said["as"]] = played
 
     def _handler(
         self, attempts: list[dict[str, Any]], say: Callable[[dict[str, Any]], None]
@@ -245,6 +267,19 @@ class Scenario:
         played = self.workers[said["worker"]]
         played.wait_for({"is": "gone"})
         assert wanted.items() <= vars(played.worker.stats).items(), played.worker.stats
+
+    def do_drain(self, said: dict[str, Any]) -> None:
+        self.direct.drain_worker(self.workers[said["worker"]].worker.name, signal=said["signal"])
+
+    def do_known(self, said: dict[str, Any]) -> None:
+        name = self.workers[said["worker"]].worker.name
+        wanted = {key: value for key, value in said.items() if key != "worker"}
+        if wanted["status"] == "unknown":
+            assert name not in [one["id"] for one in self.direct.workers()]
+            return
+        known: Any = self.direct.worker(name)
+        assert {key: known[key] for key in wanted} == wanted
+        assert name in [one["id"] for one in self.direct.workers()]
 
     # Trouble
 

@@ -281,17 +281,17 @@ export class Client {
   }
 
   /** The workers that were heard of lately. */
-  async workers(): Promise<t.WorkerInfo[]> {
-    return (await this.#call<{ items: t.WorkerInfo[] }>("GET", "/v1/workers")).items;
+  workers(): AsyncGenerator<t.WorkerInfo, void, undefined> {
+    return this.#items("/v1/workers", {});
   }
 
   worker(worker: string): Promise<t.WorkerInfo> {
     return this.#call("GET", `/v1/workers/${part(worker)}`);
   }
 
-  /** Tells a worker to take nothing more, finish, and go. */
-  drainWorker(worker: string): Promise<t.WorkerInfo> {
-    return this.#call("POST", `/v1/workers/${part(worker)}/drain`);
+  /** Tells a worker to take nothing more, finish, and go; or only to be quiet; or neither any more. */
+  drainWorker(worker: string, options: { signal?: "terminate" | "quiet" | "none" } = {}): Promise<t.WorkerInfo> {
+    return this.#call("POST", `/v1/workers/${part(worker)}/drain`, { body: options });
   }
 }
 

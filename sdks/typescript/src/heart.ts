@@ -40,6 +40,9 @@ class Heart {
   readonly #server: Server;
   readonly #name: string;
   readonly #lease: number;
+  readonly #about: Record<string, unknown>;
+  readonly #load: Int32Array;
+  #knowsAbout = true;
   readonly #held = new Map<string, Beating>();
   #timer: NodeJS.Timeout | undefined;
   #wakeAt = Infinity;
@@ -55,6 +58,8 @@ class Heart {
     this.#server = data.server;
     this.#name = data.name;
     this.#lease = data.lease;
+    this.#about = data.about;
+    this.#load = data.load;
   }
 
   hear(message: ToHeart): void {
@@ -159,7 +164,8 @@ class Heart {
     });
     const sent = now();
     try {
-      const body = `{"worker":${JSON.stringify(this.#name)},"runs":[${items.join(",")}]}`;
+      const about = this.#knowsAbout ? `,"about":${JSON.stringify({ ...this.#about, running: this.#load[0] })}` : "";
+      const body = `{"worker":${JSON.stringify(this.#name)},"runs":[${items.join(",")}]${about}}`;
       const timeout = Math.min(BEAT_TIMEOUT, this.#lease / 3);
       const answer = (await once(this.#server, "POST", "/v1/work/heartbeat", body, { timeout })) as Beats;
       this.#failures = 0;
@@ -171,7 +177,9 @@ class Heart {
       this.#failures += 1;
       const again = now() + Math.min(this.#lease / 10, pauseOf(this.#server.backoff, error, this.#failures));
       for (const one of due) one.beatAt = Math.max(one.beatAt, again);
-      if (error instanceof ApiError && !mayPass(error)) {
+      if (error instanceof ApiError && error.status === 422 && this.#knowsAbout) {
+        this.#knowsAbout = false; // a server that does not register workers
+      } else if (error instanceof ApiError && !mayPass(error)) {
         for (const { one, stored } of said) this.#stored(one, stored, error.detail);
       }
     } finally {

@@ -9,6 +9,9 @@ export interface HeartData {
   name: string;
   /** Milliseconds. */
   lease: number;
+  /** What the worker says of itself, and how many handlers run: shared, so that it is true also while they block. */
+  about: Record<string, unknown>;
+  load: Int32Array;
 }
 
 export interface HoldItem {

@@ -242,7 +242,7 @@ export interface WorkerInfo {
   id: string;
   status: string;
   last_seen_at: string;
-  running: number;
+  running?: number | null;
   capacity?: number | null;
   version?: string | null;
   labels?: Record<string, string>;

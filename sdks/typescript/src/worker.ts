@@ -92,6 +92,8 @@ export class Worker {
   readonly #grace: number;
   readonly #onLeaseUnknown: "auto" | "stop" | "continue";
   readonly #about: Record<string, Json>;
+  /** Read by the heart, too. */
+  readonly #load = new Int32Array(new SharedArrayBuffer(4));
   readonly #log: (message: string, error?: unknown) => void;
   readonly #handlers = new Map<string, Handler>();
 
@@ -166,7 +168,7 @@ export class Worker {
     };
     if (signals) for (const one of ["SIGTERM", "SIGINT"] as const) process.on(one, stop);
     const heart = (this.#heart = new Thread(new URL("./heart.js", import.meta.url), {
-      workerData: { server: this.#server, name: this.name, lease: this.#lease },
+      workerData: { server: this.#server, name: this.name, lease: this.#lease, about: this.#about, load: this.#load },
     }));
     heart.on("message", (message: FromHeart) => {
       this.#hear(message);
@@ -229,7 +231,7 @@ export class Worker {
         await this.#until(() => this.#draining || (this.#room() >= 1 && !this.#quiet), Infinity);
         continue;
       }
-      const about = this.#knowsAbout ? this.#about : undefined;
+      const about = this.#knowsAbout ? { ...this.#about, running: this.#running } : undefined;
       const sent = now();
       try {
         const answer = await this.#claim(Math.min(this.#room(), ITEMS_MAX), this.#wait, request, about, this.#drain.signal);
@@ -315,6 +317,7 @@ export class Worker {
       if (held === undefined || held.finished) continue;
       held.begun = true;
       this.#running += 1;
+      this.#load[0] = this.#running;
       void this.#work(held);
     }
     if (this.#readyAt >= this.#ready.length) {
@@ -331,6 +334,7 @@ export class Worker {
       ended = this.#concluded(held, error);
     }
     this.#running -= 1;
+    this.#load[0] = this.#running;
     this.#end(ended);
     this.#pump();
   }

@@ -114,8 +114,24 @@ export class Scenario {
         return;
       case "wait":
         return this.#wait(said);
-      case "claim":
-        return this.#claim(said);
+      case "claim": {
+        if (said.beside === undefined) return this.#claim(said);
+        const beside = this.#played(said.beside);
+        // A claim that fails is an event that does not come.
+        void this.#claim(said).then(
+          () => {
+            beside.say({ is: "taken", run: this.#lease(said.as).run_id });
+          },
+          () => undefined,
+        );
+        return;
+      }
+      case "before": {
+        const { events } = this.#played(said.worker);
+        const [first, then] = [said.first, said.then].map((wanted: Event) => events.findIndex((event) => Object.entries(wanted).every(([name, value]) => event[name] === value)));
+        assert.ok((first ?? -1) >= 0 && (first ?? 0) < (then ?? -1), JSON.stringify(events));
+        return;
+      }
       case "heartbeat": {
         const { run_id, token } = this.#lease(said.lease);
         const beat = said.checkpoint === undefined ? { run_id, token } : { run_id, token, checkpoint: said.checkpoint as unknown };
@@ -154,6 +170,20 @@ export class Scenario {
         const { worker, ...wanted } = said;
         const stats = (await this.#played(worker).gone) as unknown as Record<string, unknown>;
         for (const [name, value] of Object.entries(wanted)) assert.equal(stats[name], value, `${name} of ${JSON.stringify(stats)}`);
+        return;
+      }
+      case "drain":
+        await this.#direct.drainWorker(this.#played(said.worker).worker.name, { signal: said.signal });
+        return;
+      case "known": {
+        const { worker, ...wanted } = said;
+        const name = this.#played(worker).worker.name;
+        const ids = [];
+        for await (const one of this.#direct.workers()) ids.push(one.id);
+        assert.equal(ids.includes(name), wanted.status !== "unknown");
+        if (wanted.status === "unknown") return;
+        const known = { ...(await this.#direct.worker(name)) } as Record<string, unknown>;
+        for (const [key, value] of Object.entries(wanted)) assert.deepEqual(known[key], value, key);
         return;
       }
       case "lose":

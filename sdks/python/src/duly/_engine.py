@@ -186,8 +186,8 @@ class Engine:
                 most = min(self._room(), ITEMS_MAX)
             body: dict[str, Any] = {"worker": options.name, "queues": options.queues, "kinds": options.kinds}
             body |= {"max": most, "wait": _span(options.wait), "lease": _span(options.lease), "request_id": request_id}
-            if options.registration and self._knows_about:
-                body["about"] = options.registration
+            if self._knows_about:
+                body["about"] = self._about()
             sent = now()
             try:
                 answer = self._ask("claim", body, options.wait + BEAT_TIMEOUT, self.interrupt)
@@ -439,7 +439,8 @@ class Engine:
 
     def _beat(self, due: list[tuple[Held, str, list[Callable[[DulyError | None], None]]]]) -> DulyError | None:
         items = ",".join(f'{{"run_id":"{held.run_id}","token":{held.token}{extra}}}' for held, extra, _ in due)
-        body = f'{{"worker":{json.dumps(self.options.name)},"runs":[{items}]}}'.encode()
+        about = f',"about":{json.dumps(self._about())}' if self._knows_about else ""
+        body = f'{{"worker":{json.dumps(self.options.name)},"runs":[{items}]{about}}}'.encode()
         sent = now()
         with self.lock:
             trusts = [held.trusted_until - sent for held, _, _ in due if not held.unknown]
@@ -448,7 +449,9 @@ class Engine:
             answer = self.transport.once("POST", "/v1/work/heartbeat", data=body, timeout=timeout)
         except DulyError as error:
             log.warning("a heartbeat was not answered: %s", error)
-            if isinstance(error, ApiError) and not may_pass(error):
+            if isinstance(error, ApiError) and error.status == 422 and self._knows_about:
+                self._knows_about = False  # a server that does not register workers
+            elif isinstance(error, ApiError) and not may_pass(error):
                 for held, _, told in due:
                     self._checkpointed(held, told, error)
             return error
@@ -556,6 +559,10 @@ class Engine:
                 self._drop(one.held)
 
     # Help
+
+    def _about(self) -> dict[str, Any]:
+        """What this worker says of itself."""
+        return {**self.options.registration, "running": self.running}
 
     def _ask(self, verb: str, body: dict[str, Any], timeout: float, interrupt: Interrupt | None) -> Any:
         return self.transport.once("POST", f"/v1/work/{verb}", data=encode(body), timeout=timeout, interrupt=interrupt)

@@ -363,13 +363,15 @@ class AsyncClient:
         body = {"worker": worker, "runs": list(runs)}
         return cast(list[t.SettledRun], (await self._call("POST", "/v1/work/settle", body=body))["results"])
 
-    async def workers(self) -> list[t.WorkerInfo]:
+    async def workers(self) -> AsyncIterator[t.WorkerInfo]:
         """The workers that were heard of lately."""
-        return cast(list[t.WorkerInfo], (await self._call("GET", "/v1/workers"))["items"])
+        async for item in self._items("/v1/workers", {}):
+            yield cast(t.WorkerInfo, item)
 
     async def worker(self, worker: str) -> t.WorkerInfo:
         return cast(t.WorkerInfo, await self._call("GET", f"/v1/workers/{part(worker)}"))
 
-    async def drain_worker(self, worker: str) -> t.WorkerInfo:
-        """Tells a worker to take nothing more, finish, and go."""
-        return cast(t.WorkerInfo, await self._call("POST", f"/v1/workers/{part(worker)}/drain"))
+    async def drain_worker(self, worker: str, *, signal: Literal["terminate", "quiet", "none"] = "terminate") -> t.WorkerInfo:
+        """Tells a worker to take nothing more, finish, and go; or only to be quiet; or neither any more."""
+        path = f"/v1/workers/{part(worker)}/drain"
+        return cast(t.WorkerInfo, await self._call("POST", path, body={"signal": signal}))

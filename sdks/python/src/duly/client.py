@@ -377,16 +377,18 @@ class Client:
         body = {"worker": worker, "runs": list(runs)}
         return cast(list[t.SettledRun], self._call("POST", "/v1/work/settle", body=body)["results"])
 
-    def workers(self) -> list[t.WorkerInfo]:
+    def workers(self) -> Iterator[t.WorkerInfo]:
         """The workers that were heard of lately."""
-        return cast(list[t.WorkerInfo], self._call("GET", "/v1/workers")["items"])
+        for item in self._items("/v1/workers", {}):
+            yield cast(t.WorkerInfo, item)
 
     def worker(self, worker: str) -> t.WorkerInfo:
         return cast(t.WorkerInfo, self._call("GET", f"/v1/workers/{part(worker)}"))
 
-    def drain_worker(self, worker: str) -> t.WorkerInfo:
-        """Tells a worker to take nothing more, finish, and go."""
-        return cast(t.WorkerInfo, self._call("POST", f"/v1/workers/{part(worker)}/drain"))
+    def drain_worker(self, worker: str, *, signal: Literal["terminate", "quiet", "none"] = "terminate") -> t.WorkerInfo:
+        """Tells a worker to take nothing more, finish, and go; or only to be quiet; or neither any more."""
+        path = f"/v1/workers/{part(worker)}/drain"
+        return cast(t.WorkerInfo, self._call("POST", path, body={"signal": signal}))
 
 
 def _given(**fields: Any) -> dict[str, Any]:

@@ -290,7 +290,7 @@ class WorkerInfo(TypedDict):
     id: str
     status: str
     last_seen_at: str
-    running: int
+    running: NotRequired[int | None]
     capacity: NotRequired[int | None]
     version: NotRequired[str | None]
     labels: NotRequired[dict[str, str]]
