@@ -90,7 +90,8 @@ def test_sigterm_twice_stops_handlers(url: str, queue: str, processes: list[Proc
     worker.send(signal.SIGINT)
     assert {one["reason"] for one in worker.until("stopped", 2)} == {"shutdown"}
     (gone,) = worker.until("gone")
-    assert gone["released"] == 2
+    # The claim that was cut off may have been asked once more, and what it brought was handed back, too.
+    assert gone["released"] == gone["claimed"] >= 2
 
 
 def test_a_stopped_worker_that_wakes_later_is_refused(

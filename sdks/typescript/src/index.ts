@@ -5,4 +5,5 @@ export { Context, Fail, Release, Retry, Snooze, Stopped, type Reason } from "./h
 export type { Length } from "./time.js";
 export type { Backoff, ServerOptions } from "./transport.js";
 export { verify, type VerifyOptions } from "./webhook.js";
-export { Worker, type Handler, type Stats, type WorkerOptions } from "./worker.js";
+export type { Handler, Stats, WorkerOptions } from "./options.js";
+export { Worker } from "./worker.js";

@@ -12,11 +12,13 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { Worker as Thread } from "node:worker_threads";
+import { failure, stopped, type Ended } from "./ended.js";
 import { ApiError, DulyError, LeaseLost, mayPass } from "./errors.js";
 import { Context, Fail, Held, Release, Retry, Snooze } from "./held.js";
 import type { FromHeart, ToHeart } from "./heart_messages.js";
-import { instantText, lengthText, millis, now, type Length } from "./time.js";
-import { once, pauseOf, serverOf, sleep, type Server, type ServerOptions } from "./transport.js";
+import type { Handler, Stats, WorkerOptions } from "./options.js";
+import { instantText, millis, now } from "./time.js";
+import { once, pauseOf, serverOf, sleep, type Server } from "./transport.js";
 import type { Claimed, ClaimedRun, Json, SettledRun, Signal } from "./types.js";
 
 /** Runs of one claim or settle. */
@@ -27,57 +29,11 @@ const SETTLE_BYTES_MAX = 4 * 1_024 * 1_024;
 const SETTLE_TRIES_FOR = 300_000;
 /** The largest output of a run, in bytes of JSON. */
 const OUTPUT_BYTES_MAX = 16 * 1_024;
-/** What is kept of an error. */
-const ERROR_MAX = 4_096;
 const KINDS_MAX = 100;
 /** What a claim's answer may take beyond its wait. */
 const CLAIM_MARGIN = 10_000;
 /** Handlers get so long to stop after they were told to, when the grace of a drain is over. */
 const STOP_GRACE = 5_000;
-
-export type Handler<P = Json> = (payload: P, context: Context) => unknown;
-
-export interface WorkerOptions extends ServerOptions {
-  queues?: string[];
-  /** Handlers at once; 10 unless given. */
-  concurrency?: number;
-  /** Runs held beyond that, so that none waits for the network: for many short runs. */
-  prefetch?: number;
-  lease?: Length;
-  wait?: Length;
-  /** How long handlers may take to finish after SIGTERM. */
-  grace?: Length;
-  /**
-   * What happens to a handler when no heartbeat has been answered for 90 % of its lease. "auto": stop where the run has a
-   * group, and so may count on being alone.
-   */
-  onLeaseUnknown?: "auto" | "stop" | "continue";
-  name?: string;
-  version?: string;
-  labels?: Record<string, string>;
-  /** Where failures of handlers and of the connection are told; the console unless given. */
-  log?: (message: string, error?: unknown) => void;
-}
-
-/** What a worker did. `refused` settles were too late: the run belonged to another by then. */
-export interface Stats {
-  claimed: number;
-  succeeded: number;
-  failed: number;
-  snoozed: number;
-  released: number;
-  refused: number;
-  abandoned: number;
-}
-
-type Outcome = "succeeded" | "failed" | "snoozed" | "released";
-
-interface Ended {
-  held: Held;
-  outcome: Outcome;
-  /** The rest of the item, as JSON. */
-  text: string;
-}
 
 export class Worker {
   readonly name: string;
@@ -226,6 +182,7 @@ export class Worker {
   async #claims(): Promise<void> {
     let failures = 0;
     let request = randomUUID();
+    let cutOff = false;
     while (!this.#draining) {
       if (this.#room() < 1 || this.#quiet) {
         await this.#until(() => this.#draining || (this.#room() >= 1 && !this.#quiet), Infinity);
@@ -240,7 +197,8 @@ export class Worker {
         this.#take(answer.runs, sent);
         this.#signal(answer.signal);
       } catch (error) {
-        if (this.#drain.signal.aborted) break;
+        cutOff = this.#drain.signal.aborted;
+        if (cutOff) break;
         if (about !== undefined && error instanceof ApiError && error.status === 422) {
           this.#knowsAbout = false; // a server that does not register workers
           continue;
@@ -252,6 +210,7 @@ export class Worker {
         await sleep(pauseOf(this.#server.backoff, error, failures), this.#drain.signal);
       }
     }
+    if (!cutOff) return;
     // The last claim was cut off. If the server had answered it, those leases are ours and nobody runs them: the same
     // request tells. What it brings is handed back.
     try {
@@ -556,17 +515,3 @@ export class Worker {
 function span(length: number): string {
   return `${Math.round(length)}ms`;
 }
-
-/** A handler stopped because it was told to. */
-function stopped(held: Held): Ended {
-  if (held.reason === "cancelled") return failure(held, "stopped: it was cancelled", { retryable: false });
-  if (held.reason === "deadline") return failure(held, "stopped: its time was over");
-  return { held, outcome: "released", text: "" };
-}
-
-function failure(held: Held, message: string, options: { retryable?: boolean; code?: number | undefined; after?: Length | undefined } = {}): Ended {
-  const error = JSON.stringify({ code: options.code, message: message.slice(0, ERROR_MAX) });
-  const after = options.after === undefined ? "" : `,"retry_after":${JSON.stringify(lengthText(options.after))}`;
-  return { held, outcome: "failed", text: `,"error":${error},"retryable":${String(options.retryable ?? true)}${after}` };
-}
-

@@ -94,7 +94,8 @@ describe("signals", () => {
     const stopped = await worker.until("stopped", 2);
     assert.deepEqual(stopped.map((one) => one["reason"]), ["shutdown", "shutdown"]);
     const [gone] = await worker.until("gone");
-    assert.equal(gone?.["released"], 2);
+    // The claim that was cut off may have been asked once more, and what it brought was handed back, too.
+    assert.equal(gone?.["released"], gone?.["claimed"]);
   });
 
   test("a stopped worker that wakes later is refused", async () => {

@@ -2,7 +2,7 @@
 
 from . import types
 from ._clock import Length
-from ._engine import OnLeaseUnknown, Stats
+from ._ended import OnLeaseUnknown, Stats
 from ._transport import Backoff
 from .async_client import AsyncClient
 from .client import Client

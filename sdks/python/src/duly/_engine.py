@@ -21,11 +21,11 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
-from ._clock import now, parse
+from ._clock import now
+from ._ended import Ended, Options, Stats, failure, span, until_deadline
 from ._transport import Interrupt, Transport, encode, may_pass
 from .context import Held, Reason
 from .errors import ApiError, DulyError, LeaseLost
@@ -42,43 +42,6 @@ BEAT_TIMEOUT = 10.0
 """The longest wait for a heartbeat's answer."""
 IDLE = 3600.0
 """A thread with nothing to do looks again after so long; it is woken before."""
-
-OnLeaseUnknown = Literal["auto", "stop", "continue"]
-
-
-@dataclass
-class Stats:
-    """What this worker did. `refused` settles were too late: the run belonged to another by then."""
-
-    claimed: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    snoozed: int = 0
-    released: int = 0
-    refused: int = 0
-    abandoned: int = 0
-
-
-@dataclass
-class Options:
-    name: str
-    queues: list[str]
-    kinds: list[str]
-    concurrency: int
-    prefetch: int
-    lease: float
-    wait: float
-    on_lease_unknown: OnLeaseUnknown
-    registration: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class Ended:
-    """How a run ended, as JSON without the run's id and token."""
-
-    held: Held
-    outcome: str
-    text: str
 
 
 class Engine:
@@ -177,6 +140,7 @@ class Engine:
         options = self.options
         failures = 0
         request_id = uuid.uuid4().hex
+        cut_off = False
         while True:
             with self.lock:
                 while not self.draining and (self._room() < 1 or self.quiet):
@@ -185,7 +149,7 @@ class Engine:
                     break
                 most = min(self._room(), ITEMS_MAX)
             body: dict[str, Any] = {"worker": options.name, "queues": options.queues, "kinds": options.kinds}
-            body |= {"max": most, "wait": _span(options.wait), "lease": _span(options.lease), "request_id": request_id}
+            body |= {"max": most, "wait": span(options.wait), "lease": span(options.lease), "request_id": request_id}
             if self._knows_about:
                 body["about"] = self._about()
             sent = now()
@@ -193,6 +157,7 @@ class Engine:
                 answer = self._ask("claim", body, options.wait + BEAT_TIMEOUT, self.interrupt)
             except DulyError as error:
                 if self.draining:
+                    cut_off = True
                     break
                 if isinstance(error, ApiError) and "about" in body and error.status == 422:
                     self._knows_about = False  # a server that does not register workers
@@ -207,21 +172,22 @@ class Engine:
             request_id = uuid.uuid4().hex
             self.take(answer["runs"], sent)
             self.signal(answer.get("signal", "none"))
-        self._hand_back(request_id)
+        if cut_off:
+            self._hand_back(request_id)
+        with self.lock:
+            self.claiming = False
+        self.on_change()
 
     def _hand_back(self, request_id: str) -> None:
         """The last claim was cut off. If the server had answered it, those leases are ours and nobody runs them: the
         same request tells. What it brings is handed back."""
         options = self.options
         body = {"worker": options.name, "queues": options.queues, "kinds": options.kinds, "max": 1, "wait": "0s"}
-        body |= {"lease": _span(options.lease), "request_id": request_id}
+        body |= {"lease": span(options.lease), "request_id": request_id}
         with contextlib.suppress(DulyError):
             sent = now()
             answer = self._ask("claim", body, 2.0, None)
             self.take(answer["runs"], sent)
-        with self.lock:
-            self.claiming = False
-        self.on_change()
 
     def take(self, runs: list[Any], sent: float) -> None:
         heard = now()
@@ -232,7 +198,7 @@ class Engine:
             earliest = float("inf")
             for run in runs:
                 held = Held(run, sent, self.options.lease)
-                held.deadline_at = heard + _until_deadline(run, self.options.lease, wall)
+                held.deadline_at = heard + until_deadline(run, self.options.lease, wall)
                 self.held[(held.run_id, held.token)] = held
                 if self.draining:
                     self.finish(held, "released", "", started=False)
@@ -572,28 +538,3 @@ class Engine:
             self._closing.wait(length)
         else:
             self.interrupt.raised.wait(length)
-
-
-def failure(
-    held: Held, message: str, *, retryable: bool = True, code: int | None = None, retry_after: str | None = None
-) -> Ended:
-    error: dict[str, Any] = {"message": message[:4096]}
-    if code is not None:
-        error["code"] = code
-    text = f',"error":{json.dumps(error)},"retryable":{"true" if retryable else "false"}'
-    if retry_after is not None:
-        text += f',"retry_after":{json.dumps(retry_after)}'
-    return Ended(held, "failed", text)
-
-
-def _span(length: float) -> str:
-    return f"{round(length * 1000)}ms"
-
-
-def _until_deadline(run: Any, lease: float, wall: datetime) -> float:
-    """Seconds until the attempt's deadline. The lease's end says what the server's clock was, unless the deadline
-    comes first; then this machine's clock has to do."""
-    deadline, expires = parse(run["deadline"]), parse(run["lease_expires_at"])
-    if expires < deadline:
-        return (deadline - expires).total_seconds() + lease
-    return min(lease, max(0.0, (deadline - wall).total_seconds()))

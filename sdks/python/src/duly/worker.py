@@ -28,7 +28,8 @@ import anyio
 import anyio.abc
 
 from ._clock import Length, instant, seconds, text
-from ._engine import Ended, Engine, OnLeaseUnknown, Options, Stats, failure, log
+from ._ended import Ended, OnLeaseUnknown, Options, Stats, failure
+from ._engine import Engine, log
 from ._transport import Backoff
 from .client import transport_of
 from .context import AsyncContext, Context, Fail, Held, Release, Retry, Snooze
