@@ -1,5 +1,5 @@
 # The command a person types is the command CI runs.
-.PHONY: run web test check differential tools sim sim-long chaos chaos-long chaos-cluster chaos-figures
+.PHONY: run web test check sdks differential tools sim sim-long chaos chaos-long chaos-cluster chaos-figures
 .PHONY: postgres-newer bench bench-core bench-start bench-peers
 
 # Builds the dashboard and the server and serves on http://127.0.0.1:7070, data in ./duly-data.
@@ -18,6 +18,7 @@ test: tools check
 	scripts/web.sh
 	cargo test --workspace
 	python3 -m unittest discover -s bench/peers/runner
+	scripts/sdks.sh
 	cargo run --release -p sim -- --ci
 	$(MAKE) --no-print-directory chaos
 	scripts/differential.sh
@@ -28,6 +29,10 @@ test: tools check
 check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+
+# The SDKs, against the real server.
+sdks:
+	scripts/sdks.sh
 
 differential: tools
 	scripts/differential.sh

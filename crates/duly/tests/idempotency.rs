@@ -125,6 +125,12 @@ impl World {
                 let item = json!({"run_id": run, "token": token, "outcome": "succeeded"});
                 Some((path.into(), json!({"worker": "w", "runs": [item]})))
             }
+            ("POST", "/v1/work/leave") => Some((path.into(), json!({"worker": "gone"}))),
+            ("POST", "/v1/workers/{worker}/drain") => {
+                let claim = json!({"worker": "drained", "queues": ["empty"], "wait": "0s"});
+                self.first("POST", "/v1/work/claim", &claim);
+                Some(("/v1/workers/drained/drain".into(), json!({})))
+            }
             ("POST", "/v1/signing-secrets/rotate") => Some((path.into(), json!({"overlap": "1h"}))),
             ("POST", "/v1/hold") => {
                 Some((path.into(), json!({"scope": {"queue": "held"}, "reason": "x"})))

@@ -6,7 +6,7 @@ use crate::jobs::json_text;
 use crate::query::Query;
 use crate::refusal::{Answered, Refusal};
 use crate::run_read::time;
-use crate::{Api, Shared};
+use crate::{Api, Shared, workers};
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
@@ -24,6 +24,9 @@ use wire::{Faults, Object};
 
 const NODE: &str = "/cluster/v1/node";
 const DRAIN: &str = "/cluster/v1/drain";
+/// What a node knows of workers, and what it shall tell one of them.
+pub(crate) const WORKERS: &str = "/cluster/v1/workers";
+pub(crate) const WORKERS_TELL: &str = "/cluster/v1/workers/tell";
 const EVENTS: &str = "/cluster/v1/events";
 
 pub async fn show(State(api): Shared) -> Answered {
@@ -142,6 +145,8 @@ pub fn routes(api: Arc<Api>) -> Router {
         .route(NODE, get(|State(api): Shared| async move { Json(about(&api)) }))
         .route(DRAIN, post(drained))
         .route(EVENTS, get(events))
+        .route(WORKERS, get(workers))
+        .route(WORKERS_TELL, post(told))
         .with_state(api)
 }
 
@@ -149,6 +154,24 @@ async fn drained(State(api): Shared) -> Response {
     match api.node.leave().await {
         Ok(()) => StatusCode::OK.into_response(),
         Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+async fn workers(State(api): Shared, RawQuery(query): RawQuery) -> Response {
+    let of = Query::read(query.as_deref()).text("of").and_then(|text| text.parse().ok());
+    match of.map(Namespace) {
+        Some(namespace) => Json(api.workers.of(namespace)).into_response(),
+        None => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
+async fn told(State(api): Shared, body: Bytes) -> Response {
+    match serde_json::from_slice(&body) {
+        Ok(tell) => {
+            workers::note(&api, &tell);
+            StatusCode::OK.into_response()
+        }
+        Err(_) => StatusCode::BAD_REQUEST.into_response(),
     }
 }
 

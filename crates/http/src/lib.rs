@@ -57,6 +57,7 @@ mod tenant;
 pub mod tls;
 mod warnings;
 mod work;
+mod workers;
 
 pub use door::RequestId;
 pub use key_verbs::shown;
@@ -88,6 +89,7 @@ pub struct Api {
     pub requests: metrics::Requests,
     pub ring: keys::Ring,
     pub namespaces: Namespaces,
+    pub(crate) workers: workers::Workers,
     /// Programs that jobs may run, by their whole path.
     pub commands: Vec<String>,
     /// Room for bodies, in KiB.
@@ -117,6 +119,7 @@ impl Api {
             requests,
             ring,
             namespaces,
+            workers: workers::Workers::default(),
             commands,
             bodies,
             server,

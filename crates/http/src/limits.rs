@@ -123,3 +123,11 @@ pub const IDS_MAX: usize = 1_000;
 /// The rate of a bulk operation when nobody says one, and the largest, in runs per second.
 pub const BULK_RATE: u64 = 50;
 pub const BULK_RATE_MAX: u64 = 1_000;
+/// Workers that a node remembers.
+pub const WORKERS_MAX: usize = 10_000;
+/// A worker that was not heard of for so long is shown no more.
+pub const WORKER_FORGOTTEN: Span = Span::from_secs(3_600);
+/// What a living worker may be silent for beyond its lease or its claim's wait.
+pub const WORKER_SILENT: Span = Span::from_secs(10);
+/// A worker that was told to take nothing and claims all the same waits so long for its answer.
+pub const DRAINED_PAUSE: Duration = Duration::from_secs(1);

@@ -13,7 +13,7 @@ use crate::{
 use crate::{
     job_verbs, jobs, lists, metrics, occurrences, openapi, operations, preview, queues, run_read,
 };
-use crate::{key_verbs, run_verbs, secrets, stats, target_test, work};
+use crate::{key_verbs, run_verbs, secrets, stats, target_test, work, workers};
 use wire::{answer as a, webhook};
 
 const SHORT: usize = 255;
@@ -211,6 +211,21 @@ pub fn table() -> Vec<Route> {
             .says("Say how runs ended.", Worker, Named)
             .body("SettleRequest", |text, faults| drop(wire::work::read_settles(text, faults)))
             .answers::<a::Settled>(200),
+        post("/v1/work/leave", workers::leave)
+            .says("Say that a worker goes.", Worker, Same)
+            .body("LeaveRequest", |text, faults| drop(wire::work::read_leave(text, faults)))
+            .answers::<a::Left>(200),
+        get("/v1/workers", workers::list)
+            .says("Workers that were heard of lately, by name.", Read, Reads)
+            .query(&[LIMIT, CURSOR])
+            .answers::<a::Workers>(200),
+        get("/v1/workers/{worker}", workers::show)
+            .says("A worker, as it was last heard of.", Read, Reads)
+            .answers::<a::Worker>(200),
+        post("/v1/workers/{worker}/drain", workers::drain)
+            .says("Tell a worker to take nothing more, finish, and go.", Admin, Same)
+            .optional_body("WorkerDrainRequest", workers::read_only)
+            .answers::<a::Worker>(200),
         post("/v1/schedules/preview", preview::preview)
             .says("What a schedule will do.", Read, Reads)
             .body("PreviewRequest", preview::read_only)

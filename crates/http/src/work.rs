@@ -7,6 +7,7 @@ use crate::limits::{CHECKPOINT_MAX, CLAIM_MARGIN, OUTPUT_MAX};
 use crate::refusal::{Answered, Refusal};
 use crate::run_read::{json_or_text, name, time};
 use crate::tenant::{Caller, Tenant};
+use crate::workers::{self, Signal};
 use crate::{Api, Shared};
 use axum::Json;
 use axum::body::Bytes;
@@ -35,6 +36,11 @@ pub async fn claim(State(api): Shared, Tenant(namespace): Tenant, body: Bytes) -
     let request = ClaimRequest::read(json_text(&body)?, &mut faults);
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
+    }
+    let signal = api.workers.claims(namespace, &request, api.node.now());
+    if signal != Signal::None {
+        workers::pause(request.wait).await;
+        return Ok(Json(Claimed { runs: Vec::new(), signal: signal.name() }).into_response());
     }
     let number = match &request.request_id {
         Some(id) => model::hash::hash(REQUEST_SEED, format!("{}\0{id}", request.worker).as_bytes()),
@@ -66,7 +72,17 @@ pub async fn claim(State(api): Shared, Tenant(namespace): Tenant, body: Bytes) -
         let command = Command::Claim(claim(queues, wait));
         api.node.call_for(*shard, command, wait.plus(CLAIM_MARGIN))
     });
-    let leases = match first_with_work(asked.collect()).await {
+    let answer = tokio::select! {
+        // What a worker shall be told comes first: what is ready after that is for others.
+        biased;
+        // The claims that wait are dropped, which undoes them.
+        signal = api.workers.told(namespace, &request.worker) => {
+            let told = Claimed { runs: Vec::new(), signal: signal.name() };
+            return Ok(Json(told).into_response());
+        }
+        answer = first_with_work(asked.collect()) => answer,
+    };
+    let leases = match answer {
         Answer::Claimed(leases) => leases,
         Answer::Refused(refused) => return Err(refused.into()),
         _ => return Err(crate::refusal::unexpected()),
@@ -107,6 +123,7 @@ async fn describe(api: &Api, leases: Vec<Leased>) -> Result<Vec<ClaimedRun>, Ref
             _ => String::new(),
         };
         let job_name = spec.as_ref().and_then(|spec| spec.name.as_ref()).map(ToString::to_string);
+        let group = spec.as_ref().and_then(|spec| spec.group.as_ref()).map(ToString::to_string);
         let payload = spec.filter(|spec| !spec.payload.is_empty());
         let (payload, bytes) = match payload {
             Some(spec) if spec.content_type.as_ref() == JSON_TYPE => (Some(spec), None),
@@ -123,6 +140,7 @@ async fn describe(api: &Api, leases: Vec<Leased>) -> Result<Vec<ClaimedRun>, Ref
             kind,
             attempt: leased.attempt,
             token: leased.token.0,
+            group,
             payload: payload.map(|spec| json_or_text(&spec.payload)),
             scheduled_for: time(leased.nominal),
             due_at: time(leased.due),
@@ -166,7 +184,8 @@ pub async fn heartbeat(
     body: Bytes,
 ) -> Answered {
     let mut faults = Faults::default();
-    let items = read_beats(json_text(&body)?, &mut faults);
+    let said = read_beats(json_text(&body)?, &mut faults);
+    let items = said.runs;
     let mut shards: BTreeMap<ShardId, Vec<(usize, Beat)>> = BTreeMap::new();
     for (index, item) in items.iter().enumerate() {
         let checkpoint = item.checkpoint.as_ref();
@@ -182,6 +201,7 @@ pub async fn heartbeat(
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
+    let signal = api.workers.heard(namespace, &said.worker, said.about.as_ref(), api.node.now());
     let mut results = vec![Value::Null; items.len()];
     for (shard, mut beats) in shards {
         let runs = beats.iter().map(|(_, beat)| beat.run).collect();
@@ -204,7 +224,7 @@ pub async fn heartbeat(
             };
         }
     }
-    Ok(Json(json!({"results": results, "signal": "none"})).into_response())
+    Ok(Json(json!({"results": results, "signal": signal.name()})).into_response())
 }
 
 pub async fn settle(
@@ -214,7 +234,8 @@ pub async fn settle(
     body: Bytes,
 ) -> Answered {
     let mut faults = Faults::default();
-    let items = read_settles(json_text(&body)?, &mut faults);
+    let said = read_settles(json_text(&body)?, &mut faults);
+    let items = said.runs;
     let count = items.len();
     let mut shards: BTreeMap<ShardId, Vec<(usize, Settle)>> = BTreeMap::new();
     for (index, item) in items.into_iter().enumerate() {
@@ -227,6 +248,7 @@ pub async fn settle(
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
+    api.workers.heard(namespace, &said.worker, said.about.as_ref(), api.node.now());
     let mut results = Vec::with_capacity(count);
     results.resize_with(count, SettledRun::default);
     for (shard, mut settles) in shards {

@@ -2,9 +2,11 @@
 
 mod cluster;
 mod views;
+mod workers;
 
 pub use cluster::*;
 pub use views::*;
+pub use workers::*;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -142,6 +144,9 @@ pub struct ClaimedRun {
     pub kind: String,
     pub attempt: u16,
     pub token: u64,
+    /// The job's group. Its runs count on not overlapping: their handlers stop when their lease is
+    /// unknown.
+    pub group: Option<String>,
     pub payload: Option<Box<RawValue>>,
     /// A payload that is not JSON, and what it is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -223,6 +228,9 @@ pub struct Beat {
     pub run_id: String,
     /// ok, cancel or stale.
     pub status: String,
+    /// Of one that is ok.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_expires_at: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

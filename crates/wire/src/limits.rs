@@ -21,6 +21,8 @@ pub const EXPRESSION_MAX: usize = 1_024;
 pub const WORKER_MAX: usize = 255;
 /// The most queues, and the most kinds, of one claim.
 pub const QUEUES_MAX: usize = 100;
+/// The most labels of a worker.
+pub const LABELS_MAX: usize = 32;
 /// The most runs of one heartbeat or settle.
 pub const ITEMS_MAX: usize = 1_000;
 /// What is kept of an error's message, in characters.

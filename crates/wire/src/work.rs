@@ -1,10 +1,38 @@
-//! What workers say: claim, heartbeat, settle.
+//! What workers say: claim, heartbeat, settle, leave.
 
 use crate::fields::{Faults, Object};
-use crate::limits::{ERROR_MAX, ITEMS_MAX, QUEUES_MAX, WORKER_MAX};
+use crate::limits::{ERROR_MAX, ITEMS_MAX, LABELS_MAX, QUEUES_MAX, WORKER_MAX};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The lease and the wait of a claim, in microseconds.
 const SECOND: i64 = 1_000_000;
+
+/// What a worker says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct About {
+    /// Handlers that it may run at once.
+    pub capacity: Option<u64>,
+    /// Handlers that run now.
+    pub running: Option<u64>,
+    pub version: Option<String>,
+    pub labels: BTreeMap<String, String>,
+}
+
+impl About {
+    fn read(object: &mut Object<'_>, faults: &mut Faults) -> Option<About> {
+        let mut object = object.object("about", faults)?;
+        let about = About {
+            capacity: object.number("capacity", 0..=1_000_000, faults),
+            running: object.number("running", 0..=1_000_000, faults),
+            version: object.short("version", WORKER_MAX, faults),
+            labels: object.pairs("labels", LABELS_MAX, faults).into_iter().collect(),
+        };
+        object.finish(faults);
+        Some(about)
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct ClaimRequest {
@@ -15,6 +43,7 @@ pub struct ClaimRequest {
     pub wait: i64,
     pub lease: i64,
     pub request_id: Option<String>,
+    pub about: Option<About>,
 }
 
 impl ClaimRequest {
@@ -37,9 +66,18 @@ impl ClaimRequest {
             faults.add("/lease", "a lease lasts 1s to 1h");
         }
         claim.request_id = object.short("request_id", WORKER_MAX, faults);
+        claim.about = About::read(&mut object, faults);
         object.finish(faults);
         claim
     }
+}
+
+/// What a worker says about runs it holds.
+#[derive(Debug)]
+pub struct Said<T> {
+    pub worker: String,
+    pub about: Option<About>,
+    pub runs: Vec<T>,
 }
 
 #[derive(Debug)]
@@ -65,7 +103,7 @@ pub enum Outcome {
     Released,
 }
 
-pub fn read_beats(text: &str, faults: &mut Faults) -> Vec<BeatItem> {
+pub fn read_beats(text: &str, faults: &mut Faults) -> Said<BeatItem> {
     items(text, faults, |mut object, faults| {
         let item = BeatItem {
             run_id: required(&mut object, "run_id", faults),
@@ -79,7 +117,7 @@ pub fn read_beats(text: &str, faults: &mut Faults) -> Vec<BeatItem> {
     })
 }
 
-pub fn read_settles(text: &str, faults: &mut Faults) -> Vec<SettleItem> {
+pub fn read_settles(text: &str, faults: &mut Faults) -> Said<SettleItem> {
     items(text, faults, |mut object, faults| {
         let run_id = required(&mut object, "run_id", faults);
         let token = token(&mut object, faults);
@@ -129,21 +167,30 @@ fn items<T>(
     text: &str,
     faults: &mut Faults,
     mut read: impl FnMut(Object<'_>, &mut Faults) -> T,
-) -> Vec<T> {
-    let Some(mut object) = Object::read(text, "", faults) else { return Vec::new() };
-    required(&mut object, "worker", faults);
+) -> Said<T> {
+    let mut said = Said { worker: String::new(), about: None, runs: Vec::new() };
+    let Some(mut object) = Object::read(text, "", faults) else { return said };
+    said.worker = required(&mut object, "worker", faults);
+    said.about = About::read(&mut object, faults);
     let list = object.list("runs", ITEMS_MAX, faults);
     if list.is_none() && faults.list.iter().all(|fault| fault.pointer != "/runs") {
         faults.add("/runs", "runs are missing");
     }
-    let mut read_all = Vec::new();
     for (index, raw) in list.unwrap_or_default().into_iter().enumerate() {
         if let Some(item) = Object::read(raw.get(), &format!("/runs/{index}"), faults) {
-            read_all.push(read(item, faults));
+            said.runs.push(read(item, faults));
         }
     }
     object.finish(faults);
-    read_all
+    said
+}
+
+/// A worker that goes.
+pub fn read_leave(text: &str, faults: &mut Faults) -> String {
+    let Some(mut object) = Object::read(text, "", faults) else { return String::new() };
+    let worker = required(&mut object, "worker", faults);
+    object.finish(faults);
+    worker
 }
 
 fn token(object: &mut Object<'_>, faults: &mut Faults) -> u64 {

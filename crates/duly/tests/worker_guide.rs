@@ -1,0 +1,49 @@
+//! docs/guides/worker-protocol.md, run as it stands there: only the port is another.
+#![allow(clippy::expect_used)]
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::Server;
+
+#[test]
+fn the_guide_to_the_protocol_works() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/worker-protocol.md");
+    let guide = std::fs::read_to_string(guide).expect("docs/guides/worker-protocol.md");
+    let blocks: Vec<&str> = guide
+        .split("```sh guide\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().expect("an end"))
+        .collect();
+    assert!(blocks.len() >= 7, "{} blocks", blocks.len());
+    let data = tempfile::tempdir().expect("a folder");
+    let server = Server::start(data.path());
+    let script = blocks.concat().replace("127.0.0.1:7070", &server.address.to_string());
+    let ran = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &script])
+        .current_dir(data.path())
+        .output()
+        .expect("bash runs");
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success(), "{said}\n{}", String::from_utf8_lossy(&ran.stderr));
+    // What the page says about what it does.
+    for wanted in [
+        r#""group":"cust-42""#,
+        r#""payload":{"customer": 42}"#,
+        r#""status":"ok""#,
+        r#""run_status":"retrying""#,
+        r#""checkpoint":{"page": 3}"#,
+        r#""previous_error":"the printer is on fire""#,
+        r#""attempt":2"#,
+        r#""run_status":"retrying","status":"ok"},{"#,
+        r#""run_status":"succeeded""#,
+        r#"{"left":true}"#,
+        r#""id":"host-2-1","status":"active""#,
+        r#""id":"host-2-1","status":"quiet""#,
+        r#"{"results":[],"signal":"quiet"}"#,
+    ] {
+        assert!(said.contains(wanted), "{wanted} is missing in:\n{said}");
+    }
+    server.stop();
+}

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Lints, type-checks and tests the SDKs against the real server. What they need is installed into target/sdks and
+# sdks/typescript/node_modules, from versions that are pinned; says little when everything is there.
+# DULY_BIN names another server than the one of the tests' profile.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+
+say() { printf 'sdks: %s\n' "$*" >&2; }
+
+if [ -z "${DULY_BIN:-}" ]; then
+    cargo build --quiet --profile test -p duly
+    export DULY_BIN="$root/target/debug/duly"
+fi
+
+venv="$root/target/sdks/venv"
+stamp="$venv/.installed-$(cksum sdks/python/pyproject.toml | cut -d ' ' -f 1)"
+if [ ! -e "$stamp" ]; then
+    say "installing the Python SDK and its tools into target/sdks/venv"
+    mkdir -p target/sdks
+    [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -e "sdks/python[dev]"
+    rm -f "$venv"/.installed-*
+    touch "$stamp"
+fi
+
+ts="$root/sdks/typescript"
+stamp="$ts/node_modules/.installed-$(cksum "$ts/package-lock.json" | cut -d ' ' -f 1)"
+if [ ! -e "$stamp" ]; then
+    say "installing the TypeScript SDK's tools"
+    (cd "$ts" && npm ci --ignore-scripts --no-fund --no-audit --loglevel=error >/dev/null)
+    rm -f "$ts"/node_modules/.installed-*
+    touch "$stamp"
+fi
+
+# Both at once: they wait for the server more than they work. A part of the background ends at its first fault.
+(
+    cd sdks/python
+    "$venv/bin/ruff" check --quiet .
+    "$venv/bin/ruff" format --check --quiet .
+    "$venv/bin/mypy" --cache-dir "$root/target/sdks/mypy" --no-error-summary
+    echo "sdks: python: ruff and mypy are content"
+    "$venv/bin/python" -m pytest -n 3 -o cache_dir="$root/target/sdks/pytest"
+) >target/sdks/python.log 2>&1 &
+python=$!
+(
+    cd "$ts"
+    node node_modules/typescript/bin/tsc -p tsconfig.json
+    node node_modules/typescript/bin/tsc -p tsconfig.build.json
+    node node_modules/eslint/bin/eslint.js .
+    echo "sdks: typescript: tsc and eslint are content"
+    node --test --test-concurrency=3 --test-reporter=spec out/tests/*.test.js
+) >target/sdks/typescript.log 2>&1 &
+typescript=$!
+
+code=0
+wait "$python" || { code=1 && cat target/sdks/python.log; }
+wait "$typescript" || { code=1 && cat target/sdks/typescript.log; }
+sed -n '/^sdks: /p; s/^\([0-9]* passed\|[0-9]* failed\)/sdks: python: \1/p' target/sdks/python.log
+sed -n '/^sdks: /p; s/^ℹ \(tests\|pass\|fail\) /sdks: typescript: \1 /p' target/sdks/typescript.log
+exit "$code"
