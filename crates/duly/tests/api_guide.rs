@@ -37,7 +37,7 @@ fn the_guide_to_the_interface_works() {
     // What the page says about what it does.
     for wanted in [
         r#""code":"dst""#,
-        r#"{"results":[{"id":"job_"#,
+        r#"{"results":[{"status":202,"id":"job_"#,
         r#""code":"version""#,
         "created   hourly-tidy (version 1)",
         "unchanged hourly-tidy (version 1)",
