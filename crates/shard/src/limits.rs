@@ -106,6 +106,8 @@ pub const CLOCK_STEP: Span = Span::from_secs(30);
 pub const RENEWAL_SLOW: Span = Span::from_millis(1_500);
 /// Shards one node takes, or asks for, at once.
 pub const MOVES_AT_ONCE: usize = 32;
+/// Nodes that hold leases of a shard and began after the cluster was last seen; others count as dead.
+pub const STRANGERS_MAX: usize = 64;
 /// Gifts that were told of and not yet taken: no node has more shards than there are.
 pub const GIFTS_MAX: usize = 256;
 /// A request for a shard that was not answered is repeated after this.

@@ -15,7 +15,7 @@
 use crate::batch::Event;
 use crate::flows::WantedPage;
 use crate::limits::{
-    DENSE_FOR, HORIZON, HORIZON_FAR, HORIZON_FAR_LEAST, HORIZON_FIRST, HORIZON_LOW,
+    DENSE_FOR, HORIZON, HORIZON_FAR, HORIZON_FAR_LEAST, HORIZON_FIRST, HORIZON_LOW, STRANGERS_MAX,
 };
 use crate::planted::Bug;
 use crate::rows::ReadId;
@@ -26,13 +26,17 @@ use model::cluster::Taken;
 use model::read::{Page, Read, WheelCursor, WheelKey};
 use model::row::{Holder, Row};
 use model::{FlowKey, Namespace, NodeId, RunState, Span, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
 pub(crate) struct Loader {
     stage: Stage,
     stage_read: Option<ReadId>,
     alive: Vec<NodeId>,
+    /// When that was seen, by the store's clock: of a node that began later it says nothing.
+    seen_at: Time,
+    /// Nodes that hold leases and that were not seen yet; the host judges them by what it sees next.
+    strangers: BTreeSet<NodeId>,
     /// What is due before this is kept in memory when it is decided.
     kept_before: Time,
     /// Everything stored that is due before this is in memory.
@@ -82,8 +86,17 @@ impl Loader {
     }
 
     /// Found dead after loading began.
+    pub fn seen_at(&mut self, at: Time) {
+        self.seen_at = at;
+    }
+
+    pub fn strangers(&self) -> impl Iterator<Item = NodeId> {
+        self.strangers.iter().copied()
+    }
+
     pub fn forget_alive(&mut self, node: NodeId) {
         self.alive.retain(|alive| *alive != node);
+        self.strangers.remove(&node);
     }
 
     pub fn kept_before(&self) -> Time {
@@ -104,6 +117,7 @@ impl Shard {
     pub(crate) fn begin_load(&mut self, taken: Taken, alive: &[NodeId], now: Time) {
         self.loader = Loader {
             alive: alive.to_vec(),
+            seen_at: Time::MAX,
             kept_before: taken.floor,
             complete_before: taken.floor,
             ..Loader::default()
@@ -323,7 +337,12 @@ impl Shard {
                     let entry = self.entry_of(&run);
                     let dead = match lease.holder {
                         Holder::Node(node) => {
-                            node != self.node && !self.loader.alive.contains(&node)
+                            let unseen = node != self.node && !self.loader.alive.contains(&node);
+                            let later = lease.started > self.loader.seen_at;
+                            if unseen && later && self.loader.strangers.len() < STRANGERS_MAX {
+                                self.loader.strangers.insert(node);
+                            }
+                            unseen && !self.loader.strangers.contains(&node)
                         }
                         Holder::Worker(_) => false,
                     };

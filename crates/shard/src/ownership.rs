@@ -119,6 +119,11 @@ impl Ownership {
         self.view.as_ref().map(alive).unwrap_or_default()
     }
 
+    /// The store's time of that look.
+    pub fn seen_at(&self) -> Time {
+        self.view.as_ref().map_or(Time::MAX, |view| view.now)
+    }
+
     /// Who should have this shard when this node is gone.
     pub fn heir(&self, shard: ShardId) -> Option<NodeId> {
         let mut nodes = self.view.as_ref().map(placed).unwrap_or_default();

@@ -227,6 +227,7 @@ impl Host {
     fn vanish(&mut self, local: Time) {
         let alive: BTreeSet<NodeId> = self.ownership.alive().into_iter().collect();
         self.met.extend(&alive);
+        self.met.extend(self.shards.values().flat_map(Shard::strangers));
         if self.ownership.judges(local) {
             let gone: Vec<NodeId> = self.met.difference(&alive).copied().collect();
             for node in gone {
@@ -446,14 +447,18 @@ impl Host {
     ) {
         self.owning = false;
         let Some(now) = self.now(local) else { return };
-        let alive = self.ownership.alive();
+        let (alive, seen_at) = (self.ownership.alive(), self.ownership.seen_at());
         for (take, taken) in takes.iter().zip(taken) {
             let id = take.shard;
             self.stirred.now.insert(id);
             match (self.shards.get_mut(&id), taken) {
-                (Some(shard), Some(taken)) => shard.handle_epoch(now, taken, &alive),
+                (Some(shard), Some(taken)) => {
+                    shard.handle_epoch(now, taken, &alive);
+                    shard.handle_seen(seen_at);
+                }
                 (None, Some(taken)) => {
                     let mut shard = Shard::new(id, self.node, taken, &alive, now, self.planted);
+                    shard.handle_seen(seen_at);
                     shard.set_sizes(self.sizes);
                     shard.set_commits_at_once(self.commits_at_once);
                     self.shards.insert(id, shard);

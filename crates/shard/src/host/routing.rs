@@ -19,6 +19,9 @@ pub(super) struct Route {
     pub(super) sent_to: Option<NodeId>,
     pub(super) sent_at: Time,
     pub(super) tries: u32,
+    /// It was sent to a node that died, and may have been done there: whoever refuses it now does not
+    /// say that it was not.
+    pub(super) doubtful: bool,
     /// Not to be tried before this: an owner that has just refused refuses again.
     pub(super) again_at: Time,
 }
@@ -33,6 +36,7 @@ impl Route {
             sent_to: None,
             sent_at: Time::MIN,
             tries: 0,
+            doubtful: false,
             again_at: Time::MIN,
         }
     }
@@ -143,6 +147,7 @@ impl Host {
                 && route.command.is_repeatable()
             {
                 route.patience = local.plus(ROUTE_WAIT).min(route.deadline);
+                route.doubtful = true;
                 again.push(*id);
             }
         }
@@ -160,6 +165,10 @@ impl Host {
             let message = Message::Answer { id: theirs, answer, try_no };
             self.outputs.push_back(HostOutput::Send(node, message));
         } else if let Some(route) = self.forget_route(id) {
+            let answer = match answer {
+                Answer::Refused(_) if route.doubtful => Answer::Refused(Refused::Unknown),
+                answer => answer,
+            };
             let output = Output::Reply(id, answer);
             self.outputs.push_back(HostOutput::Shard(route.shard, output));
         }

@@ -23,6 +23,16 @@ impl Shard {
         }
     }
 
+    /// When those who are alive were seen, by the store's clock.
+    pub(crate) fn handle_seen(&mut self, at: Time) {
+        self.loader.seen_at(at);
+    }
+
+    /// Nodes that hold leases here and that nobody has seen yet.
+    pub(crate) fn strangers(&self) -> impl Iterator<Item = NodeId> {
+        self.loader.strangers()
+    }
+
     pub(crate) fn decide_rescue(&mut self, now: Time, run: RunId, token: Token) -> Decision<()> {
         if self.leases.get(run).is_none_or(|lease| lease.row.token != token) {
             return Ok(());

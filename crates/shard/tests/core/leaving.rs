@@ -6,7 +6,7 @@ use model::row::Holder;
 use model::{NodeId, Span};
 use shard::Event;
 use shard::command::{Answer, Claim, Command, Leased};
-use shard::host::Message;
+use shard::host::{Message, StoreAnswer};
 
 /// Each shard is given to whoever should have it without the node; it is never nobody's, and its
 /// former owner sends what it is asked for to the new one at once.
@@ -184,4 +184,33 @@ fn a_claim_that_waited_long_follows_its_shard() {
         });
         assert_eq!(heard.count(), n + 1, "{:?}", nodes.nodes[2].answers);
     }
+}
+
+/// A node that began after the owner last looked who is alive may hold a lease all the same: an owner
+/// that loads its shard again does not take it for dead until it has looked once more.
+#[test]
+fn a_holder_that_nobody_has_seen_yet_is_not_taken_for_dead() {
+    let mut nodes = Nodes::new(2, 8);
+    nodes.pass(Span::from_millis(5_130));
+    let shard = (0..8).find(|shard| nodes.owner(*shard) == 0).expect("one of the first's");
+    nodes.submit(0, shard, now());
+    nodes.settle();
+    // Node 3 is in nobody's view.
+    let first = claimed(&mut nodes, 2, shard, 1);
+    assert_eq!(first.len(), 1);
+    // A commit whose end nobody knows makes the owner load its shard again.
+    nodes.nodes[0].hold_calls = true;
+    nodes.submit(0, shard, now());
+    let at = nodes.nodes[0].calls.iter().position(|(_, call)| is_commit(call)).expect("a commit");
+    let (id, _) = nodes.nodes[0].calls.remove(at).expect("it is there");
+    nodes.nodes[0].hold_calls = false;
+    nodes.answer(0, (id, StoreAnswer::Unknown));
+    nodes.settle();
+    assert!(nodes.saw(0, Event::Reloaded));
+    let others = claimed(&mut nodes, 0, shard, 2);
+    assert!(others.iter().all(|other| other.run != first[0].run), "it was taken back: {others:?}");
+    // It never comes: then it was dead after all.
+    nodes.pass(Span::from_secs(5));
+    let again = claimed(&mut nodes, 0, shard, 3);
+    assert!(again.iter().any(|again| again.run == first[0].run && again.attempt == 2), "{again:?}");
 }

@@ -257,3 +257,37 @@ fn a_submission_with_a_key_is_answered_by_the_heir_of_a_node_that_died() {
     assert_eq!(nodes.heard(0, asked[1].1), Some(Answer::Refused(Refused::Unknown)));
     assert_eq!(nodes.rows(), rows, "nothing was made twice");
 }
+
+/// What was sent to a node that died may have been done there. An heir that refuses it, because its
+/// store is full for instance, does not know better: nobody does.
+#[test]
+fn a_refusal_of_the_heir_is_no_answer_to_what_may_have_been_done() {
+    let mut nodes = Nodes::new(3, 24);
+    nodes.pass(Span::from_secs(6));
+    nodes.hold_messages = true;
+    let shards: Vec<u16> = (0..24).filter(|shard| nodes.owner(*shard) == 1).collect();
+    let mut asked = Vec::new();
+    for shard in shards {
+        let (id, key) = (nodes.job_id(shard), Some(KeyOf { key: "k".into(), body: 7 }));
+        let job = NewJob { id, spec: std::sync::Arc::new(now()), key, paused: false };
+        asked.push((shard, nodes.ask(0, shard, Command::Submit(vec![job]))));
+    }
+    nodes.messages.clear();
+    nodes.nodes[1].hold_calls = true;
+    nodes.pass(Span::from_millis(6_500));
+    let heir = NodeId { node: 3, boot: 1 };
+    let sent: Vec<_> = nodes.messages.drain(..).collect();
+    let mut refused = 0;
+    for (from, to, message) in sent {
+        if let Message::Forward { id, try_no, shard, .. } = message
+            && to == heir
+            && asked.contains(&(shard.0, id))
+        {
+            let answer = Answer::Refused(Refused::Full);
+            nodes.deliver((heir, from, Message::Answer { id, answer, try_no }));
+            assert_eq!(nodes.heard(0, id), Some(Answer::Refused(Refused::Unknown)));
+            refused += 1;
+        }
+    }
+    assert!(refused > 0, "no shard went to the third node");
+}
