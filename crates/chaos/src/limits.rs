@@ -62,6 +62,8 @@ pub const CLUSTER_CALM: Duration = Duration::from_millis(1_500);
 /// A cluster that has not recovered by then does not. A statement that nobody answers is given up
 /// after 15 s, and leases run out in 3.
 pub const RECOVERY_PATIENCE: Duration = Duration::from_secs(45);
+/// A promoted replica has been noticed by all nodes by then.
+pub const PROMOTION_PATIENCE: Duration = Duration::from_secs(20);
 /// A drained node has given all its shards away by then.
 pub const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 pub const CLUSTER_HEAL_PATIENCE: Duration = Duration::from_secs(120);

@@ -7,9 +7,9 @@ use super::{Losses, Owners};
 use crate::book::{Book, move_clock, now};
 use crate::client::LAST;
 use crate::http::ask;
-use crate::limits::DRAIN_PATIENCE;
+use crate::limits::{DRAIN_PATIENCE, PROMOTION_PATIENCE};
 use crate::proxy::{Accept, Flow, Proxy, Rules, Way};
-use model::Span;
+use model::{Epoch, Span};
 use sim::rng::Rng;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
@@ -278,6 +278,7 @@ impl Site<'_> {
 
     fn promote(&mut self, kind: Kind) -> Result<Option<u32>, String> {
         let replica = self.database.follow(kind == Kind::ReplicaPromoted)?;
+        let before = self.owners()?;
         if kind == Kind::TailLost {
             // What is acknowledged from now on is lost.
             replica.cut_off();
@@ -293,6 +294,17 @@ impl Site<'_> {
         for member in &self.members.all {
             member.to_database.aim(self.database.socket());
             member.to_database.reset();
+        }
+        // Until the nodes have found it out: what they do not do in time is judged as not done.
+        let begun = Instant::now();
+        while begun.elapsed() < PROMOTION_PATIENCE {
+            let now = self.owners().unwrap_or_default();
+            if !now.is_empty()
+                && before.iter().zip(&now).all(|(was, is)| is.2.0 >= was.2.0 + Epoch::JUMP / 2)
+            {
+                break;
+            }
+            self.book.pause_whole(LOOK_EVERY);
         }
         Ok(None)
     }
