@@ -160,9 +160,11 @@ fn without_times(mut value: Value) -> Value {
         Value::Object(fields) => {
             let id = fields.get("id").and_then(Value::as_str).unwrap_or_default();
             let operation = id.starts_with("op_");
+            if operation {
+                fields.remove("status");
+            }
             fields.retain(|name, _| {
                 !["lease_expires_at", "updated_at", "version", "done"].contains(&name.as_str())
-                    && !(operation && name == "status")
             });
             for field in fields.values_mut() {
                 *field = without_times(field.take());
