@@ -207,24 +207,29 @@ pub fn refused(bytes: &[u8]) -> Option<Refused> {
         INVALID => Refused::Invalid(words(std::str::from_utf8(reader.0).ok()?)),
         number => match REFUSED.iter().find(|(one, _)| *one == number) {
             Some((_, refused)) => *refused,
-            None => {
-                Refused::Invalid("the owner of its shard refused it for a reason not known here")
-            }
+            None => Refused::Invalid(NOT_KNOWN),
         },
     })
 }
+
+const REFUSED_IT: &str = "the owner of its shard refused it";
+const NOT_KNOWN: &str = "the owner of its shard refused it for a reason not known here";
 
 /// The core's reasons are words of its program. Those of another version of it are kept for ever,
 /// so there is a bound on how many.
 fn words(text: &str) -> &'static str {
     const KEPT: usize = 64;
     static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    // Our own words for what is not kept come back as they are, however many others there were.
+    if let Some(ours) = [REFUSED_IT, NOT_KNOWN].into_iter().find(|ours| *ours == text) {
+        return ours;
+    }
     let mut kept = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = kept.get(text) {
         return known;
     }
     if kept.len() >= KEPT || text.len() > 200 {
-        return "the owner of its shard refused it";
+        return REFUSED_IT;
     }
     let leaked: &'static str = Box::leak(text.to_string().into_boxed_str());
     kept.insert(leaked);
