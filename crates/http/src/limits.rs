@@ -134,3 +134,6 @@ pub const DRAINED_PAUSE: Duration = Duration::from_secs(1);
 /// Leases of a shard that are looked at to say who holds a limit, and how many of them are named.
 pub const LEASES_LOOKED_AT: usize = 10_000;
 pub const HOLDERS_SHOWN: usize = 5;
+/// The shortest and the longest `start_within` and `finish_within`.
+pub const WITHIN_MIN: Span = Span::from_secs(1);
+pub const WITHIN_MAX: Span = Span::from_secs(365 * 86_400);

@@ -70,6 +70,8 @@ pub struct Job {
     pub group: Option<String>,
     pub retry: Option<Value>,
     pub timeout: Option<String>,
+    pub start_within: Option<String>,
+    pub finish_within: Option<String>,
     pub overlap: Option<&'static str>,
     pub catch_up: Option<Value>,
 }
