@@ -1,0 +1,127 @@
+//! Nodes that come and go, see it late, and always begin as much as they may: the limit holds.
+
+use super::*;
+use model::Span;
+use proptest::prelude::*;
+
+fn node(number: u32) -> NodeId {
+    NodeId { node: number, boot: 1 }
+}
+
+fn limits(in_flight: u32) -> Shares {
+    let limit = Limit { in_flight: Some(in_flight), rate: None };
+    Shares::new(Limits::from([("h.example".to_string(), limit)]))
+}
+
+struct Sim {
+    shares: Shares,
+    id: NodeId,
+    /// When its attempts end.
+    under_way: Vec<Time>,
+    /// Seconds by which it sees later what happens to others.
+    late: i64,
+    begun: usize,
+}
+
+/// Comings and goings: after so many seconds, node so and so, and how late others see it.
+fn story() -> impl Strategy<Value = Vec<(i64, u32, i64)>> {
+    prop::collection::vec((0..90_i64, 0..6_u32, 0..4_i64), 0..14)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn never_more_than_the_limit_and_nobody_starves(story in story(), limit in 1..12_u32) {
+        let mut nodes: Vec<Sim> = Vec::new();
+        // What was so at each second, as far back as somebody may be late.
+        let mut past: Vec<Vec<NodeId>> = Vec::new();
+        let mut story = story.into_iter();
+        let mut next = story.next();
+        let mut waited = 0;
+        let begin = Time::from_secs(1_000_000);
+        // After the last change everybody has time for a turn.
+        let mut quiet = 0;
+        let mut second = 0;
+        while quiet < 120 * 9 {
+            let now = begin.plus(Span::from_secs(second));
+            match next {
+                Some((after, number, late)) if waited >= after => {
+                    // Another life of a node is another node.
+                    let id = NodeId { node: number, boot: second as u64 };
+                    match nodes.iter().position(|one| one.id.node == number) {
+                        // What it had under way is nobody's: its leases are over.
+                        Some(at) => drop(nodes.remove(at)),
+                        None => nodes.push(Sim {
+                            shares: limits(limit),
+                            id,
+                            under_way: Vec::new(),
+                            late,
+                            begun: 0,
+                        }),
+                    }
+                    (next, waited, quiet) = (story.next(), 0, 0);
+                    nodes.iter_mut().for_each(|one| one.begun = 0);
+                }
+                _ => (waited, quiet) = (waited + 1, quiet + i64::from(next.is_none())),
+            }
+            past.push(nodes.iter().map(|one| one.id).collect());
+            let mut all = 0;
+            for one in &mut nodes {
+                let seen = past.len() - 1 - (one.late as usize).min(past.len() - 1);
+                let mut alive = past[seen].clone();
+                if !alive.contains(&one.id) {
+                    // Its first look at the store shows all that live.
+                    alive = past[past.len() - 1].clone();
+                }
+                one.shares.seen(one.id, alive, now);
+                one.under_way.retain(|end| *end > now);
+                let deadline = now.plus(Span::from_secs(30));
+                while let Room::Most(most) = one.shares.room(limit, now, deadline) {
+                    if one.under_way.len() >= most {
+                        break;
+                    }
+                    one.under_way.push(deadline);
+                    one.begun += 1;
+                }
+                all += one.under_way.len();
+            }
+            prop_assert!(all <= limit as usize, "{} at {}: {:?}", all, second, past.last());
+            second += 1;
+        }
+        for one in &nodes {
+            prop_assert!(one.begun > 0, "{:?} of {} never had a turn", one.id, nodes.len());
+        }
+    }
+}
+
+#[test]
+fn one_node_has_all_of_it_at_once() {
+    let shares = limits(7);
+    let now = Time::from_secs(1_000);
+    shares.seen(node(1), vec![node(1)], now);
+    assert_eq!(shares.room(7, now, now.plus(Span::from_secs(3_600))), Room::Most(7));
+}
+
+#[test]
+fn what_takes_longer_than_a_turn_is_not_begun_where_turns_are_taken() {
+    let shares = limits(1);
+    let now = Time::from_secs(1_000);
+    let both = vec![node(1), node(2)];
+    shares.seen(node(1), both.clone(), now);
+    let later = now.plus(Span::from_secs(1_000));
+    shares.seen(node(1), both, later);
+    let long = later.plus(SHARE_TURN);
+    assert_eq!(shares.room(1, later, long), Room::Never);
+    assert_ne!(shares.room(1, later, later.plus(Span::from_secs(30))), Room::Never);
+}
+
+#[test]
+fn a_host_with_its_port_counts_before_the_host() {
+    let of = |in_flight| Limit { in_flight: Some(in_flight), rate: None };
+    let limits = [("h.example".to_string(), of(1)), ("h.example:81".to_string(), of(2))];
+    let shares = Shares::new(Limits::from(limits));
+    let place = |host: &str, port| Place { tls: false, host: Host::Name(host.to_string()), port };
+    assert_eq!(shares.limit(&place("h.example", 80)), Some(of(1)));
+    assert_eq!(shares.limit(&place("h.example", 81)), Some(of(2)));
+    assert_eq!(shares.limit(&place("i.example", 80)), None);
+}
