@@ -7,11 +7,12 @@
 //! - Nodes come and go, and not all see it in the same moment. A node that comes counts for the others
 //!   as soon as they see its lease, and begins with limited destinations only when they must have seen
 //!   it and what they had begun has ended, if it was not allowed more than the usual time. When one goes,
-//!   its part is used by the others only after a while.
+//!   its part is used by the others only after a while: it may have been frozen for a moment. If it was
+//!   for longer, it begins like one that comes.
 //!
 //! Everything here is pure; `Shares::seen` is told what the node sees.
 
-use crate::limits::{SHARE_GROWS_AFTER, SHARE_JOIN_WAIT, SHARE_MARGIN, SHARE_TURN};
+use crate::limits::{SHARE_ABSENT, SHARE_GROWS_AFTER, SHARE_JOIN_WAIT, SHARE_MARGIN, SHARE_TURN};
 use crate::place::Place;
 use model::{NodeId, Time};
 use node::bucket::Rate;
@@ -40,19 +41,27 @@ struct Nodes {
     /// In order.
     alive: Vec<NodeId>,
     own: Option<usize>,
-    /// By how many is divided; more than are alive for a while after some went.
-    by: usize,
-    grows: Time,
+    /// When each was last seen alive, if that is not long ago: by so many is divided.
+    lately: BTreeMap<NodeId, Time>,
     /// Before this nothing that is limited begins.
     open: Time,
     /// Turns that began before this do not count.
     turns: Time,
+    /// When it last looked who lives.
+    looked: Time,
 }
 
 impl Default for Nodes {
     fn default() -> Nodes {
-        let (grows, open, turns) = (Time::MIN, Time::MIN, Time::MIN);
-        Nodes { alive: Vec::new(), own: None, by: 1, grows, open, turns }
+        let never = Time::MIN;
+        let (alive, lately) = (Vec::new(), BTreeMap::new());
+        Nodes { alive, own: None, lately, open: never, turns: never, looked: never }
+    }
+}
+
+impl Nodes {
+    fn by(&self) -> usize {
+        self.lately.len().max(1)
     }
 }
 
@@ -96,26 +105,20 @@ impl Shares {
         alive.sort_unstable();
         let mut nodes = self.nodes();
         let rank = alive.iter().position(|node| *node == own);
-        // It has just come, or was taken for dead: others may have its part.
-        if rank.is_some() && nodes.own.is_none() && alive.len() > 1 {
+        // It has just come, or did not look for so long that others may have its part.
+        let absent = nodes.own.is_none() || now.since(nodes.looked) > SHARE_ABSENT;
+        nodes.looked = now;
+        if rank.is_some() && absent && alive.len() > 1 {
             nodes.open = now.plus(SHARE_JOIN_WAIT);
         }
         if alive != nodes.alive && nodes.alive.len().max(alive.len()) > 1 {
             // Others see it a little later: turns that began before all have are nobody's.
             nodes.turns = now.plus(SHARE_GROWS_AFTER);
         }
-        let count = alive.len().max(1);
-        match count.cmp(&nodes.by) {
-            std::cmp::Ordering::Greater => (nodes.by, nodes.grows) = (count, Time::MIN),
-            std::cmp::Ordering::Equal => nodes.grows = Time::MIN,
-            std::cmp::Ordering::Less if nodes.grows == Time::MIN => {
-                nodes.grows = now.plus(SHARE_GROWS_AFTER);
-            }
-            std::cmp::Ordering::Less if now >= nodes.grows => {
-                (nodes.by, nodes.grows) = (count, Time::MIN);
-            }
-            std::cmp::Ordering::Less => {}
+        for node in &alive {
+            nodes.lately.insert(*node, now);
         }
+        nodes.lately.retain(|_, last| now.since(*last) < SHARE_GROWS_AFTER);
         (nodes.alive, nodes.own) = (alive, rank);
     }
 
@@ -136,7 +139,7 @@ impl Shares {
             return Room::Later(at);
         }
         let nodes = self.nodes();
-        let share = limit as usize / nodes.by;
+        let share = limit as usize / nodes.by();
         match (share, nodes.own) {
             (0, Some(rank)) => turn((limit as usize).max(1), rank, &nodes, now, deadline),
             (share, _) => Room::Most(share),
@@ -145,7 +148,7 @@ impl Shares {
 
     /// This node's part of a rate.
     pub fn rate(&self, rate: Rate) -> Rate {
-        rate.share(self.nodes().by)
+        rate.share(self.nodes().by())
     }
 }
 

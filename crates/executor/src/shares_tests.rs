@@ -21,15 +21,45 @@ struct Sim {
     /// Seconds by which it sees later what happens to others.
     late: i64,
     begun: usize,
+    /// Neither looks nor begins anything until then, and since when.
+    frozen: Option<(Time, Time)>,
 }
 
-/// Comings and goings: after so many seconds, node so and so, and how late others see it.
-fn story() -> impl Strategy<Value = Vec<(i64, u32, i64)>> {
-    prop::collection::vec((0..90_i64, 0..6_u32, 0..4_i64), 0..14)
+impl Sim {
+    /// Others see its lease.
+    fn is_seen(&self, now: Time) -> bool {
+        self.frozen.is_none_or(|(since, _)| now.since(since) <= LEASE)
+    }
+
+    /// What it has under way is under a valid lease: nobody has taken its shards yet.
+    fn counts(&self, now: Time) -> bool {
+        self.frozen.is_none_or(|(since, _)| now.since(since) <= TAKEN)
+    }
+}
+
+/// When the lease of a frozen node is over, and when its shards certainly are somebody else's.
+const LEASE: Span = Span::from_secs(3);
+const TAKEN: Span = Span::from_secs(8);
+
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    after: i64,
+    node: u32,
+    /// How late it sees what happens to others.
+    late: i64,
+    /// It freezes for so long, if it is there; otherwise it comes or goes.
+    freezes: Option<i64>,
+}
+
+fn story() -> impl Strategy<Value = Vec<Change>> {
+    let freezes = prop::option::of(1..30_i64);
+    let change = (0..90_i64, 0..6_u32, 0..4_i64, freezes)
+        .prop_map(|(after, node, late, freezes)| Change { after, node, late, freezes });
+    prop::collection::vec(change, 0..14)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
     fn never_more_than_the_limit_and_nobody_starves(story in story(), limit in 1..12_u32) {
         let mut nodes: Vec<Sim> = Vec::new();
@@ -45,18 +75,22 @@ proptest! {
         while quiet < 120 * 9 {
             let now = begin.plus(Span::from_secs(second));
             match next {
-                Some((after, number, late)) if waited >= after => {
+                Some(Change { after, node, late, freezes }) if waited >= after => {
                     // Another life of a node is another node.
-                    let id = NodeId { node: number, boot: second as u64 };
-                    match nodes.iter().position(|one| one.id.node == number) {
+                    let id = NodeId { node, boot: second as u64 };
+                    match (nodes.iter().position(|one| one.id.node == node), freezes) {
+                        (Some(at), Some(seconds)) => {
+                            nodes[at].frozen = Some((now, now.plus(Span::from_secs(seconds))));
+                        }
                         // What it had under way is nobody's: its leases are over.
-                        Some(at) => drop(nodes.remove(at)),
-                        None => nodes.push(Sim {
+                        (Some(at), None) => drop(nodes.remove(at)),
+                        (None, _) => nodes.push(Sim {
                             shares: limits(limit),
                             id,
                             under_way: Vec::new(),
                             late,
                             begun: 0,
+                            frozen: None,
                         }),
                     }
                     (next, waited, quiet) = (story.next(), 0, 0);
@@ -64,9 +98,21 @@ proptest! {
                 }
                 _ => (waited, quiet) = (waited + 1, quiet + i64::from(next.is_none())),
             }
-            past.push(nodes.iter().map(|one| one.id).collect());
+            for one in &mut nodes {
+                if !one.counts(now) {
+                    one.under_way.clear();
+                }
+                one.frozen = one.frozen.filter(|(_, until)| *until > now);
+            }
+            let seen = nodes.iter().filter(|one| one.is_seen(now));
+            past.push(seen.map(|one| one.id).collect());
             let mut all = 0;
             for one in &mut nodes {
+                one.under_way.retain(|end| *end > now);
+                if one.frozen.is_some() {
+                    all += one.under_way.len();
+                    continue;
+                }
                 let seen = past.len() - 1 - (one.late as usize).min(past.len() - 1);
                 let mut alive = past[seen].clone();
                 if !alive.contains(&one.id) {
@@ -74,7 +120,6 @@ proptest! {
                     alive = past[past.len() - 1].clone();
                 }
                 one.shares.seen(one.id, alive, now);
-                one.under_way.retain(|end| *end > now);
                 let deadline = now.plus(Span::from_secs(30));
                 while let Room::Most(most) = one.shares.room(limit, now, deadline) {
                     if one.under_way.len() >= most {
@@ -107,9 +152,10 @@ fn what_takes_longer_than_a_turn_is_not_begun_where_turns_are_taken() {
     let shares = limits(1);
     let now = Time::from_secs(1_000);
     let both = vec![node(1), node(2)];
-    shares.seen(node(1), both.clone(), now);
-    let later = now.plus(Span::from_secs(1_000));
-    shares.seen(node(1), both, later);
+    let later = now.plus(Span::from_secs(300));
+    for second in 0..=300 {
+        shares.seen(node(1), both.clone(), now.plus(Span::from_secs(second)));
+    }
     let long = later.plus(SHARE_TURN);
     assert_eq!(shares.room(1, later, long), Room::Never);
     assert_ne!(shares.room(1, later, later.plus(Span::from_secs(30))), Room::Never);
