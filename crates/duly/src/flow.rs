@@ -46,8 +46,9 @@ pub struct Flow {
 }
 
 impl Flow {
-    pub fn shares(&self) -> Shares {
-        Shares::new(self.destination.iter().cloned().collect())
+    /// `exclusive`: no other node shares the store.
+    pub fn shares(&self, exclusive: bool) -> Shares {
+        Shares::new(self.destination.iter().cloned().collect(), exclusive)
     }
 
     pub fn quotas(&self) -> Quotas {

@@ -157,7 +157,8 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let commands = Commands::new(args.allow_command.clone());
     let destinations = Arc::new(Destinations::new(args.flow.breaker()));
     let known = Arc::new(Known(destinations.clone()));
-    let (secrets, shares) = (vault.clone(), Arc::new(args.flow.shares()));
+    let shares = Arc::new(args.flow.shares(args.store.is_exclusive()));
+    let secrets = vault.clone();
     let options = Options { client, secrets, commands, destinations, shares, whose };
     let tester = Arc::new(Tester::new(options.clone()));
     if !args.joining.has(Role::Worker) || whose == Whose::All {

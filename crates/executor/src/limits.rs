@@ -28,7 +28,7 @@ pub const LIMIT_IN_FLIGHT_MAX: u32 = IN_FLIGHT_MAX as u32 / 2;
 /// of a lease, and a renewal), and what they began before has ended, if it had the usual 30 s.
 pub const SHARE_JOIN_WAIT: Span = Span::from_secs(35);
 /// The part of a node that went is used by the others after this.
-pub const SHARE_GROWS_AFTER: Span = Span::from_secs(10);
+pub const SHARE_GROWS_AFTER: Span = Span::from_secs(15);
 /// A node that did not look at who lives for so long counts as one that comes.
 pub const SHARE_ABSENT: Span = Span::from_secs(6);
 /// Where there are more nodes than a destination may have attempts under way, they take turns of this

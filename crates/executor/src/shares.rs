@@ -33,6 +33,8 @@ pub type Limits = BTreeMap<String, Limit>;
 #[derive(Debug, Default)]
 pub struct Shares {
     limits: Limits,
+    /// The store is this process's alone: nobody shares anything.
+    exclusive: bool,
     nodes: Mutex<Nodes>,
 }
 
@@ -77,8 +79,8 @@ pub enum Room {
 }
 
 impl Shares {
-    pub fn new(limits: Limits) -> Shares {
-        Shares { limits, nodes: Mutex::default() }
+    pub fn new(limits: Limits, exclusive: bool) -> Shares {
+        Shares { limits, exclusive, nodes: Mutex::default() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -108,7 +110,14 @@ impl Shares {
         // It has just come, or did not look for so long that others may have its part.
         let absent = nodes.own.is_none() || now.since(nodes.looked) > SHARE_ABSENT;
         nodes.looked = now;
-        if rank.is_some() && absent && alive.len() > 1 {
+        if rank.is_some() && absent && !self.exclusive {
+            // Also where nobody else is seen: the one before may be frozen and come back.
+            let wait = if alive.len() > 1 { SHARE_JOIN_WAIT } else { SHARE_GROWS_AFTER };
+            nodes.open = now.plus(wait);
+        }
+        // Whoever appears while it still waits may have begun something that it did not count on.
+        let appears = alive.iter().any(|node| *node != own && !nodes.lately.contains_key(node));
+        if now < nodes.open && appears {
             nodes.open = now.plus(SHARE_JOIN_WAIT);
         }
         if alive != nodes.alive && nodes.alive.len().max(alive.len()) > 1 {

@@ -10,7 +10,7 @@ fn node(number: u32) -> NodeId {
 
 fn limits(in_flight: u32) -> Shares {
     let limit = Limit { in_flight: Some(in_flight), rate: None };
-    Shares::new(Limits::from([("h.example".to_string(), limit)]))
+    Shares::new(Limits::from([("h.example".to_string(), limit)]), false)
 }
 
 struct Sim {
@@ -140,11 +140,17 @@ proptest! {
 }
 
 #[test]
-fn one_node_has_all_of_it_at_once() {
-    let shares = limits(7);
+fn one_node_has_all_of_it_and_at_once_if_its_store_is_its_own() {
     let now = Time::from_secs(1_000);
-    shares.seen(node(1), vec![node(1)], now);
-    assert_eq!(shares.room(7, now, now.plus(Span::from_secs(3_600))), Room::Most(7));
+    let far = now.plus(Span::from_secs(3_600));
+    let alone = Shares::new(Limits::default(), true);
+    alone.seen(node(1), vec![node(1)], now);
+    assert_eq!(alone.room(7, now, far), Room::Most(7));
+    let first = limits(7);
+    first.seen(node(1), vec![node(1)], now);
+    let open = now.plus(SHARE_GROWS_AFTER);
+    assert_eq!(first.room(7, now, far), Room::Later(open));
+    assert_eq!(first.room(7, open, far), Room::Most(7));
 }
 
 #[test]
@@ -165,7 +171,7 @@ fn what_takes_longer_than_a_turn_is_not_begun_where_turns_are_taken() {
 fn a_host_with_its_port_counts_before_the_host() {
     let of = |in_flight| Limit { in_flight: Some(in_flight), rate: None };
     let limits = [("h.example".to_string(), of(1)), ("h.example:81".to_string(), of(2))];
-    let shares = Shares::new(Limits::from(limits));
+    let shares = Shares::new(Limits::from(limits), false);
     let place = |host: &str, port| Place { tls: false, host: Host::Name(host.to_string()), port };
     assert_eq!(shares.limit(&place("h.example", 80)), Some(of(1)));
     assert_eq!(shares.limit(&place("h.example", 81)), Some(of(2)));

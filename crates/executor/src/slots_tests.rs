@@ -130,7 +130,7 @@ fn nobody_fills_the_waiting_room() {
 }
 
 fn limited(limit: Limit) -> Slots {
-    let shares = Shares::new(Limits::from([("h1.example".to_string(), limit)]));
+    let shares = Shares::new(Limits::from([("h1.example".to_string(), limit)]), true);
     let own = NodeId { node: 1, boot: 1 };
     shares.seen(own, vec![own], Time::from_secs(1));
     Slots::new(Arc::new(shares))
