@@ -37,6 +37,11 @@ pub const KEY_MAX: usize = 255;
 pub const KEYS_MAX: usize = 10_000;
 /// The longest name of an API key.
 pub const KEY_NAME_MAX: usize = 128;
+/// Quotas of namespaces and keys whose use is remembered; of more, those that were not used lately are
+/// forgotten, and then all.
+pub const QUOTAS_KNOWN: usize = 20_000;
+/// The largest rate of submissions that a key may be given.
+pub const KEY_RATE_MAX: u64 = 1_000_000;
 /// The farthest `at` or `delay`.
 pub const FARTHEST: Span = Span::from_secs(50 * 366 * 86_400);
 pub const TIMEOUT_HTTP: Span = Span::from_secs(30);

@@ -1,10 +1,14 @@
 //! What duly answers about jobs and runs.
 
 mod cluster;
+mod destinations;
+mod quotas;
 mod views;
 mod workers;
 
 pub use cluster::*;
+pub use destinations::*;
+pub use quotas::*;
 pub use views::*;
 pub use workers::*;
 
@@ -323,6 +327,9 @@ pub struct ApiKey {
     pub name: Option<String>,
     pub created_at: String,
     pub revoked_at: Option<String>,
+    /// Null: as many as its namespace.
+    #[serde(default)]
+    pub submissions_per_s: Option<u32>,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
