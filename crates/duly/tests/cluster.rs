@@ -175,6 +175,10 @@ fn pauses_and_holds_are_seen_everywhere(cluster: &Cluster) {
     assert_eq!(cluster.node(0).server.post("/v1/hold", &hold).status, 200);
     let job = json!({"queue": "held", "target": {"worker": {"kind": "k"}}});
     cluster.node(1).server.submit(&job);
+    for node in cluster.each() {
+        let held = node.server.get("/v1/holds")["items"][0].clone();
+        assert_eq!((&held["scope"], &held["everywhere"]), (&json!("all"), &json!(true)), "{held}");
+    }
     let claim = json!({"worker": "w", "queues": ["held"], "wait": "100ms"});
     assert_eq!(cluster.node(2).server.post("/v1/work/claim", &claim).json()["runs"], json!([]));
     assert_eq!(cluster.node(1).server.post("/v1/release", &json!({"scope": "all"})).status, 200);

@@ -19,6 +19,7 @@ mod events;
 mod explain;
 mod find;
 mod hold;
+mod holds;
 mod job_patch;
 mod job_put;
 mod job_read;

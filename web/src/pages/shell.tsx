@@ -13,6 +13,7 @@ const PAGES = [
   { to: "/runs", name: "Runs", letter: "r" },
   { to: "/dead-letters", name: "Dead letters", letter: "d" },
   { to: "/queues", name: "Queues", letter: "q" },
+  { to: "/workers", name: "Workers", letter: "w" },
   { to: "/cluster", name: "Cluster", letter: "c" },
 ] as const;
 
