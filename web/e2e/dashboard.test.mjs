@@ -436,6 +436,12 @@ test("nothing is wider than a small screen", async () => {
     await other.locator("[aria-busy=true]").first().waitFor({ state: "detached" });
     const wider = await other.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     assert.ok(wider <= 0, `${address}: ${wider} pixels`);
+    // The line of pages scrolls to the one that is open.
+    const here = other.locator(".nav [aria-current=page]");
+    if ((await here.count()) > 0) {
+      const { x, width } = await here.boundingBox();
+      assert.ok(x >= 0 && x + width <= 400, `${address}: its name in the line of pages ends at ${x + width}`);
+    }
   }
   await other.context().close();
 });

@@ -164,7 +164,8 @@ fn holds(out: &Out) -> Result<String, Failure> {
     }
     let mut rows = vec![["HELD", "REASON", "UNTIL"].map(str::to_string).to_vec()];
     for one in &held {
-        let part = if one["everywhere"] == json!(false) { " (in a part of the shards)" } else { "" };
+        let part =
+            if one["everywhere"] == json!(false) { " (in a part of the shards)" } else { "" };
         let held = format!("{}{part}", held_words(one));
         rows.push(vec![held, show::plain(&one["reason"]), show::plain(&one["until"])]);
     }
@@ -178,7 +179,8 @@ fn holds(out: &Out) -> Result<String, Failure> {
 /// What a hold stops, in words.
 pub fn held_words(hold: &Value) -> String {
     let scope = &hold["scope"];
-    let of = |kind: &str| scope[kind].as_str().map(|_| format!("{kind} {}", show::plain(&scope[kind])));
+    let of =
+        |kind: &str| scope[kind].as_str().map(|_| format!("{kind} {}", show::plain(&scope[kind])));
     of("queue").or_else(|| of("namespace")).unwrap_or_else(|| "everything".to_string())
 }
 

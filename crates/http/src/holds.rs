@@ -77,3 +77,23 @@ fn shown(
     let (reason, until) = (hold.reason.to_string(), hold.until.map(time));
     Some(Hold { scope, reason, until, everywhere: shards >= needed })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Text;
+
+    #[test]
+    fn a_hold_that_some_shards_did_not_hear_of_is_not_everywhere() {
+        let names = BTreeMap::from([(Namespace(3), "team".to_string())]);
+        let row = || HoldRow { reason: Text::from("r"), until: None };
+        let everywhere = |scope: Scope, shards| {
+            shown(scope, (row(), shards), &names).map(|hold| hold.everywhere)
+        };
+        assert_eq!(everywhere(Scope::All, SHARDS), Some(true));
+        assert_eq!(everywhere(Scope::All, SHARDS - 1), Some(false));
+        assert_eq!(everywhere(Scope::Namespace(Namespace(3)), 1), Some(false));
+        assert_eq!(everywhere(Scope::Queue(Namespace(3), Text::from("q")), 1), Some(true));
+        assert_eq!(everywhere(Scope::Namespace(Namespace(4)), SHARDS), None, "it has no name");
+    }
+}
