@@ -2,18 +2,19 @@ import { expect, test } from "vitest";
 import { fromLimits, limitFaults, toLimits } from "./limits";
 
 test("limits survive the form", () => {
-  const limits = { max_running: 100, rate: "50/s", burst: 10, groups: { max_running: 1, weights: { "cust:42": 3 } } };
-  expect(toLimits(fromLimits(limits))).toEqual({ limits, faults: [] });
+  const groups = { max_running: 1, rate: "6/m", burst: 2, weights: { "cust:42": 3 } };
+  const limits = { max_running: 100, rate: "50/s", burst: 10, groups, partitions: 1 };
+  expect(toLimits(fromLimits(limits), limits)).toEqual({ limits, faults: [] });
 });
 
 test("an empty field removes its limit", () => {
-  const { limits, faults } = toLimits(fromLimits({}));
-  expect(limits).toEqual({ max_running: null, rate: null, burst: null, groups: { max_running: null, weights: {} } });
+  const { limits, faults } = toLimits(fromLimits({}), { rate: "1/s" });
+  expect(limits).toEqual({ max_running: null, rate: null, burst: null, groups: { max_running: null, rate: null, burst: null, weights: {} } });
   expect(faults).toEqual([]);
 });
 
 test("what is no weight is said, and what is no number is left to the server", () => {
-  const { limits, faults } = toLimits({ ...fromLimits({}), max_running: "many", weights: "a\nb: x\nc: 2" });
+  const { limits, faults } = toLimits({ ...fromLimits({}), max_running: "many", weights: "a\nb: x\nc: 2" }, {});
   expect(limits.max_running).toBe("many");
   expect(limits.groups?.weights).toEqual({ c: 2 });
   expect(faults.map((one) => one.pointer)).toEqual(["/groups/weights", "/groups/weights"]);

@@ -1,11 +1,14 @@
 // A queue's limits as a form holds them: every field a text. An empty field is no limit, and says so to the server.
 import type { FieldFault } from "../api/client";
 
-export interface Limits {
+interface Limit {
   max_running?: number | null;
   rate?: string | null;
   burst?: number | null;
-  groups?: { max_running?: number | null; weights?: Record<string, number> | null } | null;
+}
+
+export interface Limits extends Limit {
+  groups?: (Limit & { weights?: Record<string, number> | null }) | null;
 }
 
 export interface LimitsForm {
@@ -13,6 +16,8 @@ export interface LimitsForm {
   rate: string;
   burst: string;
   group_max_running: string;
+  group_rate: string;
+  group_burst: string;
   weights: string;
 }
 
@@ -27,6 +32,8 @@ export function fromLimits(limits: Limits): LimitsForm {
     rate: text(limits.rate),
     burst: text(limits.burst),
     group_max_running: text(limits.groups?.max_running),
+    group_rate: text(limits.groups?.rate),
+    group_burst: text(limits.groups?.burst),
     weights: weights.map(([group, weight]) => `${group}: ${weight}`).join("\n"),
   };
 }
@@ -38,7 +45,10 @@ function given(value: string): number | string | null {
   return Number.isFinite(n) ? n : value.trim();
 }
 
-export function toLimits(form: LimitsForm): { limits: Limits; faults: FieldFault[] } {
+const said = (value: string) => (value.trim() === "" ? null : value.trim());
+
+/** What is sent replaces everything: what the form has no field for stays as it was. */
+export function toLimits(form: LimitsForm, before: Limits): { limits: Limits; faults: FieldFault[] } {
   const faults: FieldFault[] = [];
   const weights: [string, number][] = [];
   for (const line of form.weights.split("\n").filter((line) => line.trim() !== "")) {
@@ -52,16 +62,25 @@ export function toLimits(form: LimitsForm): { limits: Limits; faults: FieldFault
     }
   }
   const limits = {
+    ...before,
     max_running: given(form.max_running),
-    rate: form.rate.trim() === "" ? null : form.rate.trim(),
+    rate: said(form.rate),
     burst: given(form.burst),
-    groups: { max_running: given(form.group_max_running), weights: Object.fromEntries(weights) },
+    groups: {
+      ...before.groups,
+      max_running: given(form.group_max_running),
+      rate: said(form.group_rate),
+      burst: given(form.group_burst),
+      weights: Object.fromEntries(weights),
+    },
   };
   return { limits: limits as Limits, faults };
 }
 
 const PLACES: [string, LimitField][] = [
   ["/groups/max_running", "group_max_running"],
+  ["/groups/rate", "group_rate"],
+  ["/groups/burst", "group_burst"],
   ["/groups/weights", "weights"],
   ["/groups", "group_max_running"],
   ["/max_running", "max_running"],

@@ -23,7 +23,7 @@ export function QueueLimits({ queue, limits }: { queue: string; limits: Limits }
   }
   const { at, other } = limitFaults(faults);
   const save = async () => {
-    const { limits: wanted, faults: before } = toLimits(form);
+    const { limits: wanted, faults: before } = toLimits(form, limits);
     setError(undefined);
     setFaults(before);
     if (before.length > 0) return;
@@ -59,11 +59,13 @@ export function QueueLimits({ queue, limits }: { queue: string; limits: Limits }
           void save();
         }}
       >
-        <div className="grid2">
+        <div className="grid3">
           {field("max_running", "Running at once", "Attempts of this queue, in the whole cluster.")}
-          {field("rate", "Starts at most", "Such as 50/s or 600/m.")}
-          {field("burst", "In a burst", "Starts that may come at once after a rest.", "as the rate")}
-          {field("group_max_running", "Running at once per group", "1 makes each group's runs follow one another.")}
+          {field("rate", "Starts at most", "Such as 50/s, 100/m or 5/10s.")}
+          {field("burst", "In a burst", "Starts that may come at once after a rest.", "those of a second")}
+          {field("group_max_running", "Of a group: running at once", "1 makes each group's runs follow one another.")}
+          {field("group_rate", "Of a group: starts at most", "Each group has its own.")}
+          {field("group_burst", "Of a group: in a burst", "Starts of one group after a rest.", "those of a second")}
         </div>
         <Field label="Weights of groups" help="One group: weight per line; 1 unless given. A group of weight 3 gets three turns where others get one." fault={at.weights}>
           {(of) => <textarea {...of} name="weights" rows={3} placeholder="cust-42: 3" spellCheck={false} value={form.weights} onChange={(event) => setForm({ ...form, weights: event.target.value })} />}
