@@ -34,7 +34,7 @@ pub async fn explain(
     Ok(Json(body).into_response())
 }
 
-fn reason(code: &'static str, message: String) -> Reason {
+pub(crate) fn reason(code: &'static str, message: String) -> Reason {
     Reason { code, message, ..Reason::default() }
 }
 
@@ -110,7 +110,10 @@ async fn waiting(api: &Api, row: &RunRow) -> Result<Vec<Reason>, Refusal> {
             one.error = Some(why);
             reasons.push(one);
         }
-        _ => reasons.push(ready(api, row).await?),
+        _ => {
+            reasons.extend(crate::explain_limits::limits(api, row).await?);
+            reasons.push(ready(api, row).await?);
+        }
     }
     if row.state != RunState::Dead {
         reasons.extend(holds(api, row).await?);

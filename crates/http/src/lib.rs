@@ -17,6 +17,7 @@ mod door;
 mod ending;
 mod events;
 mod explain;
+mod explain_limits;
 mod find;
 mod hold;
 mod holds;

@@ -135,3 +135,6 @@ pub const WORKER_FORGOTTEN: Span = Span::from_secs(3_600);
 pub const WORKER_SILENT: Span = Span::from_secs(10);
 /// A worker that was told to take nothing and claims all the same waits so long for its answer.
 pub const DRAINED_PAUSE: Duration = Duration::from_secs(1);
+/// Leases of a shard that are looked at to say who holds a limit, and how many of them are named.
+pub const LEASES_LOOKED_AT: usize = 10_000;
+pub const HOLDERS_SHOWN: usize = 5;

@@ -177,6 +177,10 @@ pub fn table() -> Vec<Route> {
         get("/v1/queues/{queue}", queues::show)
             .says("A queue and its numbers.", Read, Reads)
             .answers::<a::Queue>(200),
+        put("/v1/queues/{queue}", queues::put)
+            .says("What a queue allows; what is left out is not limited.", Admin, Same)
+            .body("QueueRequest", queues::read_put_only)
+            .answers::<a::Queue>(200),
         post("/v1/queues/{queue}/pause", queues::pause)
             .says("Start nothing more of a queue; what runs goes on.", Admin, Same)
             .optional_body("QueuePauseRequest", queues::read_only)

@@ -182,6 +182,7 @@ impl Shard {
             postponed_until: Time::MIN,
             floor_ahead: None,
         };
+        shard.flows.set_planted(planted);
         shard.begin_load(taken, alive, now);
         shard
     }
@@ -261,6 +262,7 @@ impl Shard {
             self.pipeline.next_send(),
             self.inbox.next_deadline(),
             self.holds.values().filter_map(|hold| hold.until).min(),
+            self.flows.next_pass().filter(|_| decides),
             self.retry_reads.iter().map(|(at, _)| *at).min(),
             self.has_work_left().then_some(Time::MIN),
         ]
@@ -303,6 +305,7 @@ impl Shard {
             return;
         }
         self.pipeline.building.decided = self.pipeline.building.decided.max(now);
+        self.flows.pass(now);
         let flows = &self.flows;
         self.timer.advance(now, |entry| flows.key(entry.flow).namespace);
         // Further away than the pause: the clock ran wild and came back.
@@ -446,6 +449,9 @@ impl Shard {
             Command::CancelBackfill(id) => self.decide_cancel_backfill(*id)?,
             Command::Hold { scope, reason, until } => self.decide_hold(scope, reason, *until),
             Command::Release(scope) => self.decide_release(scope),
+            Command::SetQueue { namespace, queue, limits } => {
+                self.decide_set_queue(*namespace, queue, limits)
+            }
         };
         Ok(Some(answer))
     }

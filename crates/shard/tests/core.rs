@@ -18,6 +18,8 @@ mod fairness;
 mod gone;
 #[path = "core/leaving.rs"]
 mod leaving;
+#[path = "core/limits.rs"]
+mod limits;
 #[path = "core/loading.rs"]
 mod loading;
 #[path = "core/operators.rs"]

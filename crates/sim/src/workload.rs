@@ -79,6 +79,15 @@ impl World {
         if self.healed {
             return;
         }
+        if self.is_limited() {
+            let limited =
+                self.log.ops.iter().any(|op| matches!(op.command, Command::SetQueue { .. }));
+            if !limited {
+                self.draw_limits();
+            } else if self.rng.per_mille(10) {
+                self.change_limits();
+            }
+        }
         let (shard, command) = self.draw_command();
         self.client_asks(shard, command);
         let every = self.options.client_every.micros();
@@ -381,6 +390,9 @@ impl World {
             for scope in scopes {
                 self.client_asks(shard, Command::Release(scope));
             }
+        }
+        if self.is_limited() {
+            self.loosen_limits();
         }
     }
 

@@ -40,6 +40,7 @@ mod origin;
 mod pool;
 mod prune;
 mod put;
+mod queues;
 mod read;
 mod runs;
 mod schema;

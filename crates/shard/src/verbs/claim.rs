@@ -78,6 +78,9 @@ impl Shard {
         self.touch(model::read::WheelKey::Run(entry.id));
         self.change(Key::Lease(entry.id), Expect::Absent, Some(Row::Lease(row.clone())));
         let answer = leased(&row, &entry);
+        if !self.planted.is(Bug::LimitNotCounted) {
+            self.flows.start(entry.flow);
+        }
         self.leases.insert(row, entry, now);
         answer
     }
@@ -87,7 +90,7 @@ impl Shard {
     pub(crate) fn serve_waiters(&mut self, now: Time) {
         for queue in self.flows.take_woken() {
             for id in self.waiters.of_queue(&queue) {
-                if !self.flows.has_ready(queue.0, &queue.1) {
+                if !self.flows.has_ready(&queue) {
                     break;
                 }
                 // While a bad command is looked for it must come to stand alone: a claim of what

@@ -156,6 +156,7 @@ impl Shard {
         let run = lease.row.run;
         self.change(Key::Lease(run), Expect::Rev(lease.row.rev), None);
         self.leases.remove(run);
+        self.flows.end(lease.entry.flow);
     }
 
     pub(crate) fn write_attempt(

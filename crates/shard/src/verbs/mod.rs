@@ -14,6 +14,7 @@ mod make;
 mod occurrence;
 mod overlap;
 mod pause;
+mod queue;
 mod replay;
 mod rerun;
 mod rescue;

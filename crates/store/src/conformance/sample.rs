@@ -7,7 +7,8 @@ use model::row::{
 };
 use model::{
     CatchUp, Cause, Dialect, Dst, Epoch, FlowKey, Gap, JobId, Lane, Namespace, Overlap, Policy,
-    Repeat, RunId, RunState, ScheduleSpec, Span, Spec, Status, Target, Time, Token, When,
+    QueueRow, Rate, Repeat, RunId, RunState, ScheduleSpec, Span, Spec, Status, Target, Time, Token,
+    When,
 };
 use std::sync::Arc;
 
@@ -171,6 +172,17 @@ pub fn key_row(job: JobId) -> IdempotencyRow {
 
 pub fn checkpoint(rev: u32, bytes: &[u8]) -> CheckpointRow {
     CheckpointRow { rev, bytes: bytes.into() }
+}
+
+pub fn queue(rev: u32) -> QueueRow {
+    QueueRow {
+        rev,
+        max_running: Some(7),
+        rate: Some(Rate { starts: 50, per: Span::from_secs(1), burst: u32::MAX }),
+        group_max_running: Some(1),
+        group_rate: None,
+        weights: [("cust-42".into(), 3), ("a group\nwith lines".into(), 100)].into(),
+    }
 }
 
 pub fn hold(reason: &str) -> HoldRow {
