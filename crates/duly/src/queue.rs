@@ -90,14 +90,29 @@ pub struct PauseArgs {
     out: Out,
 }
 
+#[derive(Debug, Subcommand)]
+pub enum HoldCommand {
+    /// List what is held, and why.
+    List(HoldListArgs),
+}
+
 #[derive(Debug, clap::Args)]
+pub struct HoldListArgs {
+    #[command(flatten)]
+    out: Out,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct HoldArgs {
+    #[command(subcommand)]
+    command: Option<HoldCommand>,
     /// Only this queue
     #[arg(long)]
     queue: Option<String>,
     /// Why; whoever finds it held will ask
-    #[arg(long)]
-    reason: String,
+    #[arg(long, required = true)]
+    reason: Option<String>,
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     #[command(flatten)]
@@ -210,10 +225,44 @@ pub fn operation(command: &OperationCommand) -> Result<String, Failure> {
 }
 
 pub fn hold(args: &HoldArgs) -> Result<String, Failure> {
-    let mut body = given(&[("until", &args.until)]);
-    body["reason"] = json!(args.reason);
+    if let Some(HoldCommand::List(args)) = &args.command {
+        return holds(&args.out);
+    }
+    let mut body = given(&[("reason", &args.reason), ("until", &args.until)]);
     scoped(&mut body, args.queue.as_deref(), &args.out);
     args.out.one(&args.out.server.post("/v1/hold", body.to_string())?)
+}
+
+fn holds(out: &Out) -> Result<String, Failure> {
+    let text = out.server.get("/v1/holds")?;
+    if out.json {
+        return Ok(show::json(&text));
+    }
+    let value = show::parsed(&text)?;
+    let held = value["items"].as_array().cloned().unwrap_or_default();
+    if held.is_empty() {
+        return Ok("nothing is held\n".to_string());
+    }
+    let mut rows = vec![["HELD", "REASON", "UNTIL"].map(str::to_string).to_vec()];
+    for one in &held {
+        let part =
+            if one["everywhere"] == json!(false) { " (in a part of the shards)" } else { "" };
+        let held = format!("{}{part}", held_words(one));
+        rows.push(vec![held, show::plain(&one["reason"]), show::plain(&one["until"])]);
+    }
+    let mut table = show::grid(&rows);
+    if value["complete"] == json!(false) {
+        table.push_str("there are more\n");
+    }
+    Ok(table)
+}
+
+/// What a hold stops, in words.
+pub fn held_words(hold: &Value) -> String {
+    let scope = &hold["scope"];
+    let of =
+        |kind: &str| scope[kind].as_str().map(|_| format!("{kind} {}", show::plain(&scope[kind])));
+    of("queue").or_else(|| of("namespace")).unwrap_or_else(|| "everything".to_string())
 }
 
 pub fn release(args: &ReleaseArgs) -> Result<String, Failure> {

@@ -21,6 +21,7 @@ mod explain;
 mod explain_limits;
 mod find;
 mod hold;
+mod holds;
 mod job_patch;
 mod job_put;
 mod job_read;

@@ -117,6 +117,10 @@ pub const NDJSON_MAX: usize = 256 * 1024 * 1024;
 pub const NAME_TRIES: usize = 8;
 /// Runs that statistics look at: the newest.
 pub const STATS_RUNS: usize = 1_000;
+/// Holds that are told at once, the widest first.
+pub const HOLDS_SHOWN: usize = 1_000;
+/// Namespaces whose names are looked up for them.
+pub const HOLDS_NAMESPACES: usize = 10_000;
 /// Work that is due soon, in a queue's numbers.
 pub const QUEUE_SOON: Span = Span::from_secs(300);
 /// Dead runs that are looked at to group them.

@@ -7,8 +7,8 @@ use crate::route::Scope::{Admin, Open, Read, Submit, Worker};
 use crate::route::Twice::{Key, Named, Reads, Refused, Same};
 use crate::route::{Param, Route, delete, get, patch, post, put};
 use crate::{
-    about, backfill, batch, cluster, dead, destinations, doctor, events, explain, hold, job_patch,
-    job_put, job_read,
+    about, backfill, batch, cluster, dead, destinations, doctor, events, explain, hold, holds,
+    job_patch, job_put, job_read,
 };
 use crate::{
     job_verbs, jobs, lists, metrics, occurrences, openapi, operations, preview, queues, run_read,
@@ -256,6 +256,9 @@ pub fn table() -> Vec<Route> {
             .says("The stop button: no new attempts in the scope.", Admin, Same)
             .body("HoldRequest", hold::read_hold)
             .answers::<a::Held>(200),
+        get("/v1/holds", holds::list)
+            .says("What is held: everything, a namespace, queues.", Read, Reads)
+            .answers::<a::Holds>(200),
         post("/v1/release", hold::release)
             .says("Let attempts begin again.", Admin, Same)
             .body("ReleaseRequest", hold::read_release)

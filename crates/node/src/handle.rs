@@ -197,6 +197,11 @@ impl NodeHandle {
         pages.into_iter().next().ok_or(Reading)
     }
 
+    /// The same of several shards, in one call of the store.
+    pub async fn read_each(&self, reads: Vec<(ShardId, Read)>) -> Result<Vec<Page>, Reading> {
+        self.blocking(move |store| store.read(&reads)).await
+    }
+
     pub async fn specs(&self, runs: Vec<(RunId, u32)>) -> Result<Vec<Option<Arc<Spec>>>, Reading> {
         let mut specs = self.shared.specs.get(&runs);
         let missing: Vec<usize> = (0..runs.len()).filter(|at| specs[*at].is_none()).collect();

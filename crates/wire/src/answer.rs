@@ -260,6 +260,35 @@ pub struct Held {
     pub held: bool,
 }
 
+/// What is held now, the widest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Holds {
+    pub items: Vec<Hold>,
+    /// False: there are more than are told.
+    pub complete: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Hold {
+    /// As `POST /v1/release` takes it.
+    pub scope: HoldScope,
+    pub reason: String,
+    /// When it ends by itself; null: when somebody releases it.
+    pub until: Option<String>,
+    /// False: only a part of the shards has heard of it, because it is just being set or released, or
+    /// because that failed half-way. Ask for the same again.
+    pub everywhere: bool,
+}
+
+/// `"all"`, `{"namespace": …}` or `{"queue": …}`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldScope {
+    All,
+    Namespace(String),
+    Queue(String),
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Health {
     pub status: &'static str,
