@@ -5,9 +5,9 @@
 //!   a higher one was read. Every page begins at the lowest row there is; there is no cursor.
 //! - **The floor** only saves work. Rows that were deleted stay in the index while some old
 //!   transaction might still see them, and a scan from the beginning walks over all of them. Below the
-//!   floor no row is and none can appear: `probe` notes the last id that was given and then which
-//!   transactions had begun; when a later page is read after all of those have ended, what it does not
-//!   show below that id does not exist. Now and then a page begins at zero all the same.
+//!   floor no row is and none can appear: `probe` notes the last id that was given and then takes a
+//!   transaction number; when a later page is read after all transactions below that number have ended,
+//!   what it does not show up to that id does not exist. Now and then a page begins at zero all the same.
 //! - **Polling.** LISTEN needs a session, which poolers share, and NOTIFY makes the commits of the whole
 //!   database wait for each other.
 //!
@@ -89,6 +89,8 @@ struct Floor {
     /// Pages since the last probe, and since the last that began at zero.
     pages: u32,
     full: u32,
+    /// Rows were seen since it last rose: without any there is nothing to walk over.
+    stirred: bool,
 }
 
 /// Ids up to `last` were given to transactions below `end`.
@@ -114,14 +116,15 @@ impl Floor {
     fn saw(&mut self, first: Option<i64>, running: u64) {
         // Only a page that began at zero can show it.
         self.at = self.at.min(first.unwrap_or(i64::MAX));
+        self.stirred |= first.is_some();
         let Some(probe) = self.probe.filter(|probe| running >= probe.end) else { return };
         let free = probe.last.saturating_add(1);
         self.at = self.at.max(first.map_or(free, |first| first.min(free)));
-        self.probe = None;
+        (self.probe, self.stirred) = (None, false);
     }
 
     fn wants_probe(&self) -> bool {
-        self.probe.is_none() && self.pages >= FLOOR_ROUNDS
+        self.stirred && self.probe.is_none() && self.pages >= FLOOR_ROUNDS
     }
 }
 
@@ -191,13 +194,14 @@ impl PostgresOutbox {
         text.replace(SCHEMA, &self.schema.0)
     }
 
-    /// First which ids were given, then who had begun: whoever has one of those ids had a number of
-    /// its own before (`install.sql`).
+    /// First which ids were given, then a number: whoever has one of those ids had a lower number of its
+    /// own before (`install.sql`). A snapshot's own bound would not do: it says nothing of transactions
+    /// that began after the last one that ended.
     fn probe(&self, conn: &mut Conn) -> Res<Option<Probe>> {
         const GIVEN: &str = "SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END
              FROM duly_outbox.waiting_id_seq";
         let given = conn.query(&self.sql(GIVEN), &[])?;
-        let begun = conn.query("SELECT pg_snapshot_xmax(pg_current_snapshot())::text", &[])?;
+        let begun = conn.query("SELECT pg_current_xact_id()::text", &[])?;
         let last = given.first().map(|row| row.get::<_, i64>(0));
         let end = begun.first().map(|row| number(row.get(0))).transpose()?;
         Ok(last.zip(end).map(|(last, end)| Probe { last, end }))
