@@ -2,6 +2,7 @@
 //! than the file, a flag more than both. Names are those of the flags.
 
 use crate::failure::{EXIT_USAGE, Failure};
+use crate::outbox_source;
 use clap::Command;
 use std::path::Path;
 
@@ -25,12 +26,16 @@ pub fn with_file(command: Command, path: &Path) -> Result<Command, Failure> {
         .filter(|name| !["config", "help", "version"].contains(name))
         .map(str::to_string)
         .collect();
-    let mut values = Vec::new();
+    let (mut values, mut outboxes) = (Vec::new(), Vec::new());
     for (name, value) in table {
         let name = name.replace('_', "-");
         if !known.contains(&name) {
             let known = known.join(", ");
             return Err(refused(format!("the file {shown} has no setting {name}; known: {known}")));
+        }
+        if name == "outbox" {
+            outboxes = tables(value).map_err(|why| refused(format!("the file {shown}: {why}")))?;
+            continue;
         }
         let value = match value {
             toml::Value::String(text) => text,
@@ -47,6 +52,21 @@ pub fn with_file(command: Command, path: &Path) -> Result<Command, Failure> {
         for (name, value) in values {
             serve = serve.mut_arg(name.replace('-', "_"), |arg| arg.default_value(value));
         }
+        if !outboxes.is_empty() {
+            serve = serve.mut_arg("outbox", |arg| arg.default_values(outboxes));
+        }
         serve
     }))
+}
+
+/// Each `[[outbox]]`, as the flag says it.
+fn tables(value: toml::Value) -> Result<Vec<String>, String> {
+    let toml::Value::Array(list) = value else {
+        return Err("outbox is a list of tables: [[outbox]] with name and database".to_string());
+    };
+    let each = list.iter().enumerate().map(|(at, one)| {
+        let table = one.as_table().ok_or("it is not a table: write [[outbox]]".to_string());
+        table.and_then(outbox_source::of_table).map_err(|why| format!("outbox {}: {why}", at + 1))
+    });
+    each.collect()
 }

@@ -28,6 +28,8 @@ mod limits;
 mod listen;
 mod log;
 mod memory_store;
+mod outbox;
+mod outbox_source;
 mod output;
 mod queue;
 mod run;
@@ -88,6 +90,9 @@ enum Command {
     /// The nodes that share a store, and their shards.
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
+    /// Jobs that are submitted inside your own PostgreSQL transactions.
+    #[command(subcommand)]
+    Outbox(outbox::OutboxCommand),
     /// See and stop backfills and bulk replays.
     #[command(subcommand)]
     Operation(queue::OperationCommand),
@@ -142,6 +147,7 @@ fn main() -> ExitCode {
         Command::Dead(command) => dead::run(&command),
         Command::Queue(command) => queue::queue(&command),
         Command::Cluster(command) => cluster::run(&command),
+        Command::Outbox(command) => outbox::run(&command),
         Command::Operation(command) => queue::operation(&command),
         Command::Hold(args) => queue::hold(&args),
         Command::Release(args) => queue::release(&args),

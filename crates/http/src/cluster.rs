@@ -6,7 +6,7 @@ use crate::jobs::json_text;
 use crate::query::Query;
 use crate::refusal::{Answered, Refusal};
 use crate::run_read::time;
-use crate::{Api, Shared, workers};
+use crate::{Api, Shared, outbox, workers};
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
@@ -28,6 +28,8 @@ const DRAIN: &str = "/cluster/v1/drain";
 pub(crate) const WORKERS: &str = "/cluster/v1/workers";
 pub(crate) const WORKERS_TELL: &str = "/cluster/v1/workers/tell";
 const EVENTS: &str = "/cluster/v1/events";
+/// What a node knows of outboxes.
+pub(crate) const OUTBOX: &str = "/cluster/v1/outbox";
 
 pub async fn show(State(api): Shared) -> Answered {
     let view = api.node.view();
@@ -145,6 +147,7 @@ pub fn routes(api: Arc<Api>) -> Router {
         .route(NODE, get(|State(api): Shared| async move { Json(about(&api)) }))
         .route(DRAIN, post(drained))
         .route(EVENTS, get(events))
+        .route(OUTBOX, get(|State(api): Shared| async move { Json(outbox::known(&api)) }))
         .route(WORKERS, get(workers))
         .route(WORKERS_TELL, post(told))
         .with_state(api)

@@ -1,10 +1,12 @@
 //! What duly answers about jobs and runs.
 
 mod cluster;
+mod outbox;
 mod views;
 mod workers;
 
 pub use cluster::*;
+pub use outbox::*;
 pub use views::*;
 pub use workers::*;
 
