@@ -5,6 +5,7 @@
 //! `--quota team-a,submissions=100/s`.
 
 use crate::failure::{EXIT_USAGE, Failure};
+use crate::outbox_source;
 use clap::Command;
 use std::path::Path;
 
@@ -78,12 +79,16 @@ pub fn with_file(command: Command, path: &Path) -> Result<Command, Failure> {
         .filter(|name| !["config", "help", "version"].contains(name))
         .map(str::to_string)
         .collect();
-    let mut values = Vec::new();
+    let (mut values, mut outboxes) = (Vec::new(), Vec::new());
     for (name, value) in flat(table).map_err(|why| refused(format!("the file {shown}: {why}")))? {
         let name = name.replace('_', "-");
         if !known.contains(&name) {
             let known = known.join(", ");
             return Err(refused(format!("the file {shown} has no setting {name}; known: {known}")));
+        }
+        if name == "outbox" {
+            outboxes = tables(value).map_err(|why| refused(format!("the file {shown}: {why}")))?;
+            continue;
         }
         let value = match &value {
             toml::Value::Array(list) if is_list(&name) => list.iter().filter_map(plain).collect(),
@@ -97,10 +102,25 @@ pub fn with_file(command: Command, path: &Path) -> Result<Command, Failure> {
         for (name, value) in values {
             serve = serve.mut_arg(name.replace('-', "_"), |arg| arg.default_values(value));
         }
+        if !outboxes.is_empty() {
+            serve = serve.mut_arg("outbox", |arg| arg.default_values(outboxes));
+        }
         serve
     }))
 }
 
 fn is_list(name: &str) -> bool {
     LISTS.iter().any(|(_, flag)| *flag == name)
+}
+
+/// Each `[[outbox]]`, as the flag says it.
+fn tables(value: toml::Value) -> Result<Vec<String>, String> {
+    let toml::Value::Array(list) = value else {
+        return Err("outbox is a list of tables: [[outbox]] with name and database".to_string());
+    };
+    let each = list.iter().enumerate().map(|(at, one)| {
+        let table = one.as_table().ok_or("it is not a table: write [[outbox]]".to_string());
+        table.and_then(outbox_source::of_table).map_err(|why| format!("outbox {}: {why}", at + 1))
+    });
+    each.collect()
 }

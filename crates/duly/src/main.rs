@@ -31,6 +31,8 @@ mod limits;
 mod listen;
 mod log;
 mod memory_store;
+mod outbox;
+mod outbox_source;
 mod output;
 mod queue;
 mod run;
@@ -94,6 +96,9 @@ enum Command {
     /// The nodes that share a store, and their shards.
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
+    /// Jobs that are submitted inside your own PostgreSQL transactions.
+    #[command(subcommand)]
+    Outbox(outbox::OutboxCommand),
     /// See and stop backfills and bulk replays.
     #[command(subcommand)]
     Operation(queue::OperationCommand),
@@ -149,6 +154,7 @@ fn main() -> ExitCode {
         Command::Queue(command) => queue::queue(&command),
         Command::Destination(command) => destinations::run(&command),
         Command::Cluster(command) => cluster::run(&command),
+        Command::Outbox(command) => outbox::run(&command),
         Command::Operation(command) => queue::operation(&command),
         Command::Hold(args) => queue::hold(&args),
         Command::Release(args) => queue::release(&args),

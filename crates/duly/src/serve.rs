@@ -8,7 +8,7 @@ use crate::flow::Flow;
 use crate::joining::{self, Role};
 use crate::target_test::Tester;
 use crate::vault::{self, Vault};
-use crate::{clock, flag, log, stores};
+use crate::{clock, flag, log, outbox_source, stores};
 use executor::{Commands, Destinations, Executor, Options, Whose};
 use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
@@ -79,6 +79,16 @@ pub struct Args {
     /// Begin to dispatch from a restored copy: whatever ran from the original is over
     #[arg(long)]
     takeover: bool,
+    /// Take jobs from the outbox in this database (`duly outbox install`), as NAME=URL; may be given
+    /// several times, in the environment with spaces between
+    #[arg(
+        long,
+        value_name = "NAME=URL",
+        env = "DULY_OUTBOX",
+        hide_env_values = true,
+        value_delimiter = ' '
+    )]
+    outbox: Vec<outbox_source::Given>,
     #[command(flatten)]
     egress: Egress,
     #[command(flatten)]
@@ -111,6 +121,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(no_signals)?;
     let tls = open_tls(args)?;
+    let outboxes = outbox_source::check(&args.outbox)?;
     std::fs::create_dir_all(&args.data).map_err(|error| {
         Failure::failed(format!("{} cannot be made: {error}", args.data.display()))
     })?;
@@ -122,7 +133,8 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let listen = listener.local_addr().unwrap_or(args.listen);
     let client = Arc::new(args.egress.client(listen, &tasks)?);
     let served = stores::Served { reserve: args.reserve, takeover: args.takeover };
-    let stores::Opened { store, words } = stores::open(&args.store, &args.data, Some(served))?;
+    let stores::Opened { store, words, held } =
+        stores::open(&args.store, &args.data, Some(served))?;
     crash::point("opened");
     let keys = store
         .list_entries(&http_api::keys::list())
@@ -184,6 +196,10 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     };
     let server = serve(&tasks, listener, served, tls.clone(), Bounds::default());
     api.watch(&server);
+    match held && !outboxes.is_empty() {
+        true => tracing::warn!("no outbox is read: the original of this copy may read them"),
+        false => outbox_source::start(&api, outboxes, &tasks),
+    }
     if tls.is_none() && !listen.ip().is_loopback() {
         tracing::warn!("keys and payloads travel in the clear; give --tls-cert and --tls-key");
     }

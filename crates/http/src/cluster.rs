@@ -6,7 +6,7 @@ use crate::jobs::json_text;
 use crate::query::Query;
 use crate::refusal::{Answered, Refusal};
 use crate::run_read::time;
-use crate::{Api, Shared, workers};
+use crate::{Api, Shared, outbox, workers};
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
@@ -30,6 +30,8 @@ pub(crate) const WORKERS_TELL: &str = "/cluster/v1/workers/tell";
 /// Where a node sends to.
 pub(crate) const DESTINATIONS: &str = "/cluster/v1/destinations";
 const EVENTS: &str = "/cluster/v1/events";
+/// What a node knows of outboxes.
+pub(crate) const OUTBOX: &str = "/cluster/v1/outbox";
 
 pub async fn show(State(api): Shared) -> Answered {
     let view = api.node.view();
@@ -147,6 +149,7 @@ pub fn routes(api: Arc<Api>) -> Router {
         .route(NODE, get(|State(api): Shared| async move { Json(about(&api)) }))
         .route(DRAIN, post(drained))
         .route(EVENTS, get(events))
+        .route(OUTBOX, get(|State(api): Shared| async move { Json(outbox::known(&api)) }))
         .route(WORKERS, get(workers))
         .route(WORKERS_TELL, post(told))
         .route(DESTINATIONS, get(destinations))

@@ -40,6 +40,7 @@ mod naming;
 mod occurrences;
 pub mod openapi;
 mod operations;
+pub mod outbox;
 mod patience;
 pub mod preview;
 mod query;
@@ -104,6 +105,8 @@ pub struct Api {
     server: OnceLock<Arc<room::Room>>,
     /// The other nodes, where there can be some.
     peers: OnceLock<Arc<Peers>>,
+    /// Users' databases from which jobs are taken.
+    outboxes: OnceLock<Vec<Arc<outbox::State>>>,
 }
 
 impl Api {
@@ -119,7 +122,7 @@ impl Api {
         let requests = metrics::Requests::of(&table::table());
         let bodies = Semaphore::new(limits::BODIES_KIB_MAX);
         let (ring, namespaces) = (keys::Ring::default(), Namespaces::new(node.clone()));
-        let (server, peers) = (OnceLock::new(), OnceLock::new());
+        let (server, peers, outboxes) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Api {
             node,
             listen,
@@ -135,6 +138,7 @@ impl Api {
             bodies,
             server,
             peers,
+            outboxes,
         }
     }
 
@@ -160,6 +164,15 @@ impl Api {
     /// Other nodes may be asked, too.
     pub fn join(&self, peers: Arc<Peers>) {
         let _ = self.peers.set(peers);
+    }
+
+    /// Outboxes that are read, each by one node.
+    pub fn takes_from(&self, outboxes: Vec<Arc<outbox::State>>) {
+        let _ = self.outboxes.set(outboxes);
+    }
+
+    pub(crate) fn outboxes(&self) -> &[Arc<outbox::State>] {
+        self.outboxes.get().map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn peers(&self) -> Option<&Arc<Peers>> {

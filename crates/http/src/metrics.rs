@@ -2,13 +2,16 @@
 //! every name and label is known here: a registry would only add a way to have unbounded ones. Names
 //! are promises; docs/metrics.md lists them and a test compares.
 
-use crate::Shared;
+mod sources;
+
+use crate::{Shared, outbox};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::header::CONTENT_TYPE;
 use model::Time;
 use node::metrics::{BUCKETS, Counter, Histogram, Metrics, OUTCOMES};
 use std::fmt::{Display, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
@@ -72,12 +75,18 @@ impl Requests {
 pub async fn show(State(api): Shared) -> Response {
     api.requests.connections.store(api.open_connections(), Ordering::Relaxed);
     api.requests.destinations_open.store(api.destinations.open(), Ordering::Relaxed);
-    let text = render(api.node.metrics(), &api.requests, api.node.now());
+    let node = api.node.metrics();
+    let text = render(node, &api.requests, api.outboxes(), api.node.now());
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
 /// The whole page.
-pub fn render(node: &Metrics, requests: &Requests, now: Time) -> String {
+pub fn render(
+    node: &Metrics,
+    requests: &Requests,
+    outboxes: &[Arc<outbox::State>],
+    now: Time,
+) -> String {
     let mut page = Page::default();
     page.one(
         "duly_info",
@@ -183,6 +192,7 @@ pub fn render(node: &Metrics, requests: &Requests, now: Time) -> String {
         page.one(name, "gauge", help, &[(&[], value.load(Ordering::Relaxed))]);
     }
     queues(&mut page, node, now);
+    sources::write(&mut page, outboxes, now);
     http(&mut page, requests);
     process(&mut page);
     page.text

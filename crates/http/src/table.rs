@@ -11,7 +11,8 @@ use crate::{
     job_patch, job_put, job_read,
 };
 use crate::{
-    job_verbs, jobs, lists, metrics, occurrences, openapi, operations, preview, queues, run_read,
+    job_verbs, jobs, lists, metrics, occurrences, openapi, operations, outbox, preview, queues,
+    run_read,
 };
 use crate::{key_verbs, quota_read, run_verbs, secrets, stats, target_test, work, workers};
 use wire::{answer as a, webhook};
@@ -280,6 +281,9 @@ pub fn table() -> Vec<Route> {
             .says("Give a node's shards to the others; it takes none any more.", Admin, Same)
             .body("DrainRequest", cluster::read_only)
             .answers::<a::Drained>(200),
+        get("/v1/outbox", outbox::show)
+            .says("The outboxes that jobs are taken from.", Read, Reads)
+            .answers::<a::Outboxes>(200),
         get("/v1/version", about::version)
             .says("Which version this is.", Read, Reads)
             .answers::<a::Version>(200),

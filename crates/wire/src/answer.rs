@@ -2,12 +2,14 @@
 
 mod cluster;
 mod destinations;
+mod outbox;
 mod quotas;
 mod views;
 mod workers;
 
 pub use cluster::*;
 pub use destinations::*;
+pub use outbox::*;
 pub use quotas::*;
 pub use views::*;
 pub use workers::*;
