@@ -14,7 +14,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use hyper::StatusCode;
 use model::cluster::NodeLease;
-use model::{JobId, Namespace, NodeId, Time};
+use model::{JobId, Namespace, NodeId, RunId, Time};
 use node::View;
 use peers::{node_of, node_text};
 use std::sync::Arc;
@@ -27,6 +27,9 @@ const DRAIN: &str = "/cluster/v1/drain";
 /// What a node knows of workers, and what it shall tell one of them.
 pub(crate) const WORKERS: &str = "/cluster/v1/workers";
 pub(crate) const WORKERS_TELL: &str = "/cluster/v1/workers/tell";
+/// How fast the queues move that a node owns, and how far an attempt is as a node heard.
+pub(crate) const RATES: &str = "/cluster/v1/rates";
+pub(crate) const PROGRESS: &str = "/cluster/v1/progress";
 const EVENTS: &str = "/cluster/v1/events";
 
 pub async fn show(State(api): Shared) -> Answered {
@@ -146,6 +149,8 @@ pub fn routes(api: Arc<Api>) -> Router {
         .route(DRAIN, post(drained))
         .route(EVENTS, get(events))
         .route(WORKERS, get(workers))
+        .route(RATES, get(rates))
+        .route(PROGRESS, get(progress))
         .route(WORKERS_TELL, post(told))
         .with_state(api)
 }
@@ -161,6 +166,21 @@ async fn workers(State(api): Shared, RawQuery(query): RawQuery) -> Response {
     let of = Query::read(query.as_deref()).text("of").and_then(|text| text.parse().ok());
     match of.map(Namespace) {
         Some(namespace) => Json(api.workers.of(namespace)).into_response(),
+        None => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
+async fn rates(State(api): Shared, RawQuery(query): RawQuery) -> Response {
+    let of = Query::read(query.as_deref()).text("of").and_then(|text| text.parse().ok());
+    match of.map(Namespace) {
+        Some(namespace) => Json(crate::rates::here(&api, namespace)).into_response(),
+        None => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
+async fn progress(State(api): Shared, RawQuery(query): RawQuery) -> Response {
+    match Query::read(query.as_deref()).text("run").and_then(|text| RunId::parse(&text)) {
+        Some(run) => Json(api.progress.of(run)).into_response(),
         None => StatusCode::BAD_REQUEST.into_response(),
     }
 }

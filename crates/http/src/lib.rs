@@ -39,8 +39,10 @@ pub mod openapi;
 mod operations;
 mod patience;
 pub mod preview;
+mod progress;
 mod query;
 mod queues;
+mod rates;
 mod refusal;
 mod room;
 pub mod route;
@@ -90,6 +92,7 @@ pub struct Api {
     pub ring: keys::Ring,
     pub namespaces: Namespaces,
     pub(crate) workers: workers::Workers,
+    pub(crate) progress: progress::Progresses,
     /// Programs that jobs may run, by their whole path.
     pub commands: Vec<String>,
     /// Room for bodies, in KiB.
@@ -120,6 +123,7 @@ impl Api {
             ring,
             namespaces,
             workers: workers::Workers::default(),
+            progress: progress::Progresses::default(),
             commands,
             bodies,
             server,

@@ -114,6 +114,8 @@ pub const NAME_TRIES: usize = 8;
 pub const STATS_RUNS: usize = 1_000;
 /// Work that is due soon, in a queue's numbers.
 pub const QUEUE_SOON: Span = Span::from_secs(300);
+/// What waits in a queue shall be gone in so long, by the number of workers that is suggested.
+pub const DRAIN_WITHIN: Duration = Duration::from_secs(60);
 /// Dead runs that are looked at to group them.
 pub const GROUPED_MAX: usize = 10_000;
 /// Letters of an error that tell groups apart.
@@ -123,6 +125,9 @@ pub const IDS_MAX: usize = 1_000;
 /// The rate of a bulk operation when nobody says one, and the largest, in runs per second.
 pub const BULK_RATE: u64 = 50;
 pub const BULK_RATE_MAX: u64 = 1_000;
+/// Running attempts whose progress a node remembers, and characters of each one's words: about 4 MB.
+pub const PROGRESS_MAX: usize = 10_000;
+pub const PROGRESS_TEXT_MAX: usize = 256;
 /// Workers that a node remembers.
 pub const WORKERS_MAX: usize = 10_000;
 /// A worker that was not heard of for so long is shown no more.

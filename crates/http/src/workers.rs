@@ -211,6 +211,23 @@ async fn everywhere(api: &Api, namespace: Namespace) -> BTreeMap<String, Known> 
     all
 }
 
+/// Handlers that a worker of each queue runs at once, on average over those that live and say so.
+pub async fn capacities(api: &Api, namespace: Namespace) -> BTreeMap<String, f64> {
+    let mut found: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let now = api.node.now();
+    for known in everywhere(api, namespace).await.into_values() {
+        let silent = Span::from_micros(known.silent.max(WORKER_SILENT.micros()));
+        let lives = now.since(Time::from_micros(known.seen)) <= silent;
+        let Some(capacity) = known.about.capacity.filter(|_| lives) else { continue };
+        for queue in known.queues {
+            let (sum, count) = found.entry(queue).or_default();
+            *sum += capacity;
+            *count += 1;
+        }
+    }
+    found.into_iter().map(|(queue, (sum, count))| (queue, sum as f64 / count as f64)).collect()
+}
+
 /// Asks every other node; None for one that did not answer well.
 async fn asked(api: &Api, method: &str, path: &str, body: Bytes) -> Vec<Option<(u16, Bytes)>> {
     let (view, mut answers) = (api.node.view(), Vec::new());
