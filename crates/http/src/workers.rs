@@ -239,6 +239,22 @@ pub(crate) async fn takers(
     (of_queue.len(), of_queue.iter().filter(takes).count())
 }
 
+/// Handlers that a worker of each queue runs at once, on average over those that live and say so.
+pub async fn capacities(api: &Api, namespace: Namespace) -> BTreeMap<String, f64> {
+    let mut found: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let now = api.node.now();
+    for known in everywhere(api, namespace).await.into_values() {
+        let lives = known.lives(now);
+        let Some(capacity) = known.about.capacity.filter(|_| lives) else { continue };
+        for queue in known.queues {
+            let (sum, count) = found.entry(queue).or_default();
+            *sum += capacity;
+            *count += 1;
+        }
+    }
+    found.into_iter().map(|(queue, (sum, count))| (queue, sum as f64 / count as f64)).collect()
+}
+
 /// Asks every other node; None for one that did not answer well.
 pub(crate) async fn asked(
     api: &Api,
