@@ -57,7 +57,11 @@ try {
   work({ name: "crm-sync-5c7d", version: "2.14.0", labels: { zone: "eu-1a", pool: "sync" }, queues: ["crm"], concurrency: 4 }, ["sync"]);
   work({ name: "crm-sync-9f02", version: "2.14.0", labels: { zone: "eu-1b", pool: "sync" }, queues: ["crm"], concurrency: 4 }, ["sync"]);
   work({ name: "exports-71ab", version: "0.9.3", labels: { zone: "eu-1a" }, queues: ["exports", "archive"], concurrency: 2 }, ["export", "archive", "verify"]);
-  for (let n = 0; n < 7; n += 1) await server.ask("POST", "/v1/jobs", { queue: "crm", target: { worker: { kind: "sync" } }, payload: { account: 4000 + n }, timeout: "20m" });
+  await server.ask("PUT", "/v1/queues/crm", { max_running: 40, rate: "100/s", groups: { max_running: 3, weights: { "cust-42": 3 } } });
+  for (const [group, many] of [["cust-42", 9], ["cust-7", 5], ["cust-118", 2]]) {
+    const sync = (_, n) => ({ queue: "crm", group, target: { worker: { kind: "sync" } }, payload: { account: 4000 + n }, timeout: "20m" });
+    await server.ask("POST", "/v1/jobs/batch", { jobs: Array.from({ length: many }, sync) });
+  }
   const exported = await server.ask("POST", "/v1/jobs", { name: "export-archive", queue: "exports", target: { worker: { kind: "export" } }, payload: { table: "orders", year: 2026 } });
 
   // Opened first: the overview draws what it hears, so it should have heard something.

@@ -42,6 +42,7 @@ mod operations;
 mod patience;
 pub mod preview;
 mod query;
+mod queue_groups;
 mod queues;
 mod refusal;
 mod room;

@@ -52,7 +52,7 @@ pub async fn show(
     Ok(Json(read(&api, namespace, &queue).await?).into_response())
 }
 
-async fn known(api: &Api, namespace: Namespace, queue: &str) -> Result<Text, Refusal> {
+pub async fn known(api: &Api, namespace: Namespace, queue: &str) -> Result<Text, Refusal> {
     let used = node::queues::is_used(&api.node, namespace, queue).await?;
     used.then(|| Text::from(queue)).ok_or_else(|| Refusal::not_found("queue"))
 }
