@@ -1,13 +1,15 @@
 //! `duly serve`: the store, the node, the executor and the HTTP interface in one process, and their
 //! orderly end.
 
+use crate::destinations::Known;
 use crate::egress::Egress;
 use crate::failure::{EXIT_REFUSED, Failure};
+use crate::flow::Flow;
 use crate::joining::{self, Role};
 use crate::target_test::Tester;
 use crate::vault::{self, Vault};
-use crate::{clock, flag, log, stores};
-use executor::{Commands, Executor, Options, Whose};
+use crate::{clock, flag, log, outbox_source, stores};
+use executor::{Commands, Destinations, Executor, Options, Whose};
 use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
 use model::Span;
@@ -77,8 +79,20 @@ pub struct Args {
     /// Begin to dispatch from a restored copy: whatever ran from the original is over
     #[arg(long)]
     takeover: bool,
+    /// Take jobs from the outbox in this database (`duly outbox install`), as NAME=URL; may be given
+    /// several times, in the environment with spaces between
+    #[arg(
+        long,
+        value_name = "NAME=URL",
+        env = "DULY_OUTBOX",
+        hide_env_values = true,
+        value_delimiter = ' '
+    )]
+    outbox: Vec<outbox_source::Given>,
     #[command(flatten)]
     egress: Egress,
+    #[command(flatten)]
+    flow: Flow,
     #[command(flatten)]
     joining: joining::Joining,
     /// A program that jobs may run, by its whole path; may be given several times, in the environment
@@ -107,6 +121,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(no_signals)?;
     let tls = open_tls(args)?;
+    let outboxes = outbox_source::check(&args.outbox)?;
     std::fs::create_dir_all(&args.data).map_err(|error| {
         Failure::failed(format!("{} cannot be made: {error}", args.data.display()))
     })?;
@@ -118,7 +133,8 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let listen = listener.local_addr().unwrap_or(args.listen);
     let client = Arc::new(args.egress.client(listen, &tasks)?);
     let served = stores::Served { reserve: args.reserve, takeover: args.takeover };
-    let stores::Opened { store, words } = stores::open(&args.store, &args.data, Some(served))?;
+    let stores::Opened { store, words, held } =
+        stores::open(&args.store, &args.data, Some(served))?;
     crash::point("opened");
     let keys = store
         .list_entries(&http_api::keys::list())
@@ -151,7 +167,11 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         false => Whose::All,
     };
     let commands = Commands::new(args.allow_command.clone());
-    let options = Options { client, secrets: vault.clone(), commands, whose };
+    let destinations = Arc::new(Destinations::new(args.flow.breaker()));
+    let known = Arc::new(Known(destinations.clone()));
+    let shares = Arc::new(args.flow.shares(args.store.is_exclusive()));
+    let secrets = vault.clone();
+    let options = Options { client, secrets, commands, destinations, shares, whose };
     let tester = Arc::new(Tester::new(options.clone()));
     if !args.joining.has(Role::Worker) || whose == Whose::All {
         // Those of our own shards are somebody else's, or we have none.
@@ -162,7 +182,8 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         }
     }
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
-    let api = Arc::new(Api::new(node.handle(), listen, vault, tester, args.allow_command.clone()));
+    let (quotas, allowed) = (args.flow.quotas(), args.allow_command.clone());
+    let api = Arc::new(Api::new(node.handle(), listen, vault, tester, known, quotas, allowed));
     api.ring.fill(&keys);
     let others = joined.map(|joined| {
         api.join(joined.peers.clone());
@@ -175,6 +196,10 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     };
     let server = serve(&tasks, listener, served, tls.clone(), Bounds::default());
     api.watch(&server);
+    match held && !outboxes.is_empty() {
+        true => tracing::warn!("no outbox is read: the original of this copy may read them"),
+        false => outbox_source::start(&api, outboxes, &tasks),
+    }
     if tls.is_none() && !listen.ip().is_loopback() {
         tracing::warn!("keys and payloads travel in the clear; give --tls-cert and --tls-key");
     }

@@ -9,8 +9,10 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+use store::outbox::Outbox;
 use store::{Backend, Store, StoreError};
 use store_postgres::PostgresStore;
+use store_postgres::outbox::{Grants, PostgresOutbox, Schema, install};
 use store_sqlite::{OpenError, SqliteStore};
 
 pub const DEFAULT: &str = "sqlite";
@@ -82,6 +84,8 @@ pub struct Served {
 pub struct Opened {
     pub store: Arc<dyn Backend>,
     pub words: String,
+    /// A restored copy that nobody has allowed to dispatch: the original may live.
+    pub held: bool,
 }
 
 /// `served`: for a server; a command that looks or changes a thing needs no care.
@@ -90,33 +94,37 @@ pub fn open(kind: &Kind, data: &Path, served: Option<Served>) -> Result<Opened, 
     match kind {
         Kind::Memory => {
             let words = "memory: NOTHING IS KEPT over a restart".to_string();
-            Ok(Opened { store: Arc::new(ClockedMemory::new(EmbeddedClock::start())), words })
+            let store = Arc::new(ClockedMemory::new(EmbeddedClock::start()));
+            Ok(Opened { store, words, held: false })
         }
         Kind::Sqlite => {
             let clock = EmbeddedClock::start();
             let opened = SqliteStore::open(data, move || clock.now());
             let store = Arc::new(opened.map_err(|error| refused(data, &error))?);
+            let mut held = false;
             if let Some(served) = served {
-                wake(&store, served.takeover).map_err(silent)?;
+                held = wake(&store, served.takeover).map_err(silent)?;
                 store.keep_room(served.reserve);
                 care_for(store.clone());
             }
-            Ok(Opened { store, words: "sqlite: durable before it answers".to_string() })
+            Ok(Opened { store, words: "sqlite: durable before it answers".to_string(), held })
         }
         Kind::Postgres(address) => {
             node::clock::follow_test_clock();
             let opened = PostgresStore::open(address);
             let store = Arc::new(opened.map_err(|error| no_database(&error))?);
+            let mut held = false;
             if let Some(served) = served {
                 if served.takeover {
                     store.release_restored().map_err(silent)?;
                 } else if store.is_restored().map_err(silent)? {
                     tracing::error!("{RESTORED}");
+                    held = true;
                 }
                 look_after(store.clone());
             }
             let words = store.durability().to_string();
-            Ok(Opened { store, words })
+            Ok(Opened { store, words, held })
         }
     }
 }
@@ -143,14 +151,31 @@ fn no_database(error: &store_postgres::OpenError) -> Failure {
     Failure { help, ..Failure::failed(format!("the database cannot be used: {error}")) }
 }
 
+/// A user's database that jobs are taken from. It may be away: nothing is asked of it yet.
+pub fn outbox(
+    database: &str,
+    schema: Schema,
+) -> Result<Arc<dyn Outbox>, store_postgres::OpenError> {
+    Ok(Arc::new(PostgresOutbox::new(database, schema)?))
+}
+
+pub fn install_outbox(
+    database: &str,
+    schema: &Schema,
+    grants: &Grants,
+) -> Result<(), store_postgres::OpenError> {
+    install(database, schema, grants)
+}
+
 /// A restored copy is held until somebody says that the original is over.
-fn wake(store: &SqliteStore, takeover: bool) -> Result<(), StoreError> {
+fn wake(store: &SqliteStore, takeover: bool) -> Result<bool, StoreError> {
     if takeover {
         store.release_restored()?;
     } else if store.is_restored()? {
         tracing::error!("{RESTORED}");
+        return Ok(true);
     }
-    Ok(())
+    Ok(false)
 }
 
 /// A store that is broken must not be used by this process any more: only one that reads the file

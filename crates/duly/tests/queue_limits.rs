@@ -191,3 +191,27 @@ fn any_node_sets_the_limits_of_a_queue_and_its_owner_keeps_them() {
         assert_eq!(claimed.len(), 2, "whichever node is asked");
     }
 }
+
+#[test]
+fn a_run_that_nobody_takes_in_time_expires_and_says_so() {
+    let data = tempfile::tempdir().expect("a folder");
+    let server = Server::start(data.path());
+    let mut job = work("slow", None);
+    job["start_within"] = json!("1s");
+    job["finish_within"] = json!("1h");
+    let made = server.submit(&job);
+    let shown = server.get(&format!("/v1/jobs/{}", made["id"].as_str().expect("an id")));
+    // A one-off is its run: what it was asked for is shown as long as it waits.
+    assert!(shown["start_within"] == "1s" || shown["status"] == "expired", "{shown}");
+    let run = server.run_is(&made["run_id"], "expired");
+    assert!(run["error"].as_str().is_some_and(|error| error.contains("expired")), "{run}");
+    assert_eq!(claim(&server, "slow", 9), Vec::<Value>::new());
+    for (field, value) in [("start_within", "10ms"), ("finish_within", "400d")] {
+        let mut bad = work("slow", None);
+        bad[field] = json!(value);
+        let (status, problem) = send(&server, "POST", "/v1/jobs", &bad);
+        let pointer = json!(format!("/{field}"));
+        assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &pointer), "{problem}");
+    }
+    server.stop();
+}

@@ -52,6 +52,8 @@ pub enum HeaderKey {
     Own(String),
     /// Of a batch: each item without a key of its own gets one from it and its place.
     Batch(String, usize),
+    /// Of a row of an outbox, unless the job has a key of its own.
+    Outbox(String),
 }
 
 /// Who asked goes with the job: every attempt sends it.
@@ -91,7 +93,7 @@ pub fn read(
     }
     let spec = Arc::new(spec.ok_or_else(unexpected)?);
     let header = header.map(|header| match header {
-        HeaderKey::Own(key) => key,
+        HeaderKey::Own(key) | HeaderKey::Outbox(key) => key,
         HeaderKey::Batch(key, index) => format!("{key}#{index}"),
     });
     let key = field.or(header).map(|key| KeyOf { key: Text::from(key), body: body_hash(text) });

@@ -12,6 +12,7 @@ pub mod cursor;
 mod dashboard;
 mod dead;
 mod definition;
+pub mod destinations;
 mod doctor;
 mod door;
 mod ending;
@@ -39,11 +40,14 @@ mod naming;
 mod occurrences;
 pub mod openapi;
 mod operations;
+pub mod outbox;
 mod patience;
 pub mod preview;
 mod query;
 mod queue_groups;
 mod queues;
+pub mod quota;
+mod quota_read;
 mod refusal;
 mod room;
 pub mod route;
@@ -89,8 +93,10 @@ pub struct Api {
     pub listen: SocketAddr,
     pub secrets: Arc<dyn secrets::SigningSecrets>,
     pub tester: Arc<dyn target_test::TargetTester>,
+    pub destinations: Arc<dyn destinations::Destinations>,
     pub requests: metrics::Requests,
     pub ring: keys::Ring,
+    pub quotas: quota::Quotas,
     pub namespaces: Namespaces,
     pub(crate) workers: workers::Workers,
     /// Programs that jobs may run, by their whole path.
@@ -100,6 +106,8 @@ pub struct Api {
     server: OnceLock<Arc<room::Room>>,
     /// The other nodes, where there can be some.
     peers: OnceLock<Arc<Peers>>,
+    /// Users' databases from which jobs are taken.
+    outboxes: OnceLock<Vec<Arc<outbox::State>>>,
 }
 
 impl Api {
@@ -108,25 +116,30 @@ impl Api {
         listen: SocketAddr,
         secrets: Arc<dyn secrets::SigningSecrets>,
         tester: Arc<dyn target_test::TargetTester>,
+        destinations: Arc<dyn destinations::Destinations>,
+        quotas: quota::Quotas,
         commands: Vec<String>,
     ) -> Api {
         let requests = metrics::Requests::of(&table::table());
         let bodies = Semaphore::new(limits::BODIES_KIB_MAX);
         let (ring, namespaces) = (keys::Ring::default(), Namespaces::new(node.clone()));
-        let (server, peers) = (OnceLock::new(), OnceLock::new());
+        let (server, peers, outboxes) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Api {
             node,
             listen,
             secrets,
             tester,
+            destinations,
             requests,
             ring,
+            quotas,
             namespaces,
             workers: workers::Workers::default(),
             commands,
             bodies,
             server,
             peers,
+            outboxes,
         }
     }
 
@@ -152,6 +165,15 @@ impl Api {
     /// Other nodes may be asked, too.
     pub fn join(&self, peers: Arc<Peers>) {
         let _ = self.peers.set(peers);
+    }
+
+    /// Outboxes that are read, each by one node.
+    pub fn takes_from(&self, outboxes: Vec<Arc<outbox::State>>) {
+        let _ = self.outboxes.set(outboxes);
+    }
+
+    pub(crate) fn outboxes(&self) -> &[Arc<outbox::State>] {
+        self.outboxes.get().map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn peers(&self) -> Option<&Arc<Peers>> {

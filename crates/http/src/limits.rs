@@ -37,6 +37,11 @@ pub const KEY_MAX: usize = 255;
 pub const KEYS_MAX: usize = 10_000;
 /// The longest name of an API key.
 pub const KEY_NAME_MAX: usize = 128;
+/// Quotas of namespaces and keys whose use is remembered; of more, those that were not used lately are
+/// forgotten, and then all.
+pub const QUOTAS_KNOWN: usize = 20_000;
+/// The largest rate of submissions that a key may be given.
+pub const KEY_RATE_MAX: u64 = 1_000_000;
 /// The farthest `at` or `delay`.
 pub const FARTHEST: Span = Span::from_secs(50 * 366 * 86_400);
 pub const TIMEOUT_HTTP: Span = Span::from_secs(30);
@@ -130,6 +135,33 @@ pub const IDS_MAX: usize = 1_000;
 /// The rate of a bulk operation when nobody says one, and the largest, in runs per second.
 pub const BULK_RATE: u64 = 50;
 pub const BULK_RATE_MAX: u64 = 1_000;
+/// Rows of an outbox that are submitted at once, and about how many bytes of them.
+pub const OUTBOX_ROWS: usize = 500;
+pub const OUTBOX_BYTES: usize = 4 * 1024 * 1024;
+/// How often an outbox is asked while nothing comes, and while something does: most of what a job
+/// waits for between its commit and its submission.
+pub const OUTBOX_PAUSE: Duration = Duration::from_millis(150);
+pub const OUTBOX_BUSY_PAUSE: Duration = Duration::from_millis(20);
+/// Before an outbox whose database is away, or a queue that takes nothing, is tried again: doubling
+/// from the first to the last.
+pub const OUTBOX_BACKOFF_FIRST: Duration = Duration::from_millis(100);
+pub const OUTBOX_BACKOFF_LAST: Duration = Duration::from_secs(5);
+/// A shard that does not answer in this time holds up the others of its page no longer.
+pub const OUTBOX_CALL_WAIT: Span = Span::from_secs(2);
+/// Queues of an outbox that are left alone while they take nothing; were there more, all would wait.
+pub const OUTBOX_BLOCKED_MAX: usize = 256;
+/// How often the jobs of an outbox are counted, and a fault that lasts is said again.
+pub const OUTBOX_LOOK_EVERY: Span = Span::from_secs(2);
+pub const OUTBOX_ERROR_AGAIN: Span = Span::from_secs(60);
+/// A page of an outbox that was read longer ago is thrown away: another node may have submitted it.
+pub const OUTBOX_PAGE_TRUSTED: Span = Span::from_secs(30);
+/// A row younger than this is known by its key (24 h at least); of an older one it is first asked
+/// whether its job is there.
+pub const OUTBOX_KEY_TRUSTED: Span = Span::from_secs(20 * 3_600);
+/// Letters that are kept of why a job of an outbox was refused.
+pub const OUTBOX_PROBLEM_MAX: usize = 2_000;
+/// Outboxes of one duly: each is a connection, and a label of the metrics.
+pub const OUTBOXES_MAX: usize = 16;
 /// Workers that a node remembers.
 pub const WORKERS_MAX: usize = 10_000;
 /// A worker that was not heard of for so long is shown no more.
@@ -141,3 +173,6 @@ pub const DRAINED_PAUSE: Duration = Duration::from_secs(1);
 /// Leases of a shard that are looked at to say who holds a limit, and how many of them are named.
 pub const LEASES_LOOKED_AT: usize = 10_000;
 pub const HOLDERS_SHOWN: usize = 5;
+/// The shortest and the longest `start_within` and `finish_within`.
+pub const WITHIN_MIN: Span = Span::from_secs(1);
+pub const WITHIN_MAX: Span = Span::from_secs(365 * 86_400);

@@ -98,7 +98,7 @@ pub async fn is_alive(api: &Api, id: JobId) -> Result<bool, Refusal> {
 }
 
 /// A recurring job that is there and has ended.
-async fn is_over(api: &Api, id: JobId) -> Result<bool, Refusal> {
+pub async fn is_over(api: &Api, id: JobId) -> Result<bool, Refusal> {
     let rows = find::rows(api, id.shard(), vec![Key::Job(id)]).await?;
     Ok(rows.into_iter().flatten().any(|row| matches!(row, Row::Job(_))))
 }

@@ -7,14 +7,14 @@ use crate::route::Scope::{Admin, Open, Read, Submit, Worker};
 use crate::route::Twice::{Key, Named, Reads, Refused, Same};
 use crate::route::{Param, Route, delete, get, patch, post, put};
 use crate::{
-    about, backfill, batch, cluster, dead, doctor, events, explain, hold, holds, job_patch,
-    job_put, job_read,
+    about, backfill, batch, cluster, dead, destinations, doctor, events, explain, hold, holds,
+    job_patch, job_put, job_read,
 };
 use crate::{
-    job_verbs, jobs, lists, metrics, occurrences, openapi, operations, preview, queue_groups,
-    queues, run_read,
+    job_verbs, jobs, lists, metrics, occurrences, openapi, operations, outbox, preview,
+    queue_groups, queues, run_read,
 };
-use crate::{key_verbs, run_verbs, secrets, stats, target_test, work, workers};
+use crate::{key_verbs, quota_read, run_verbs, secrets, stats, target_test, work, workers};
 use wire::{answer as a, webhook};
 
 const SHORT: usize = 255;
@@ -234,6 +234,13 @@ pub fn table() -> Vec<Route> {
             .says("Tell a worker to take nothing more, finish, and go.", Admin, Same)
             .optional_body("WorkerDrainRequest", workers::read_only)
             .answers::<a::Worker>(200),
+        get("/v1/quotas", quota_read::show)
+            .says("What may be submitted, and what of it is left at this node.", Read, Reads)
+            .answers::<a::Quotas>(200),
+        get("/v1/destinations", destinations::list)
+            .says("Where runs are sent to, and which of it fails.", Read, Reads)
+            .query(&[LIMIT, CURSOR])
+            .answers::<a::Destinations>(200),
         post("/v1/schedules/preview", preview::preview)
             .says("What a schedule will do.", Read, Reads)
             .body("PreviewRequest", preview::read_only)
@@ -277,6 +284,9 @@ pub fn table() -> Vec<Route> {
             .says("Give a node's shards to the others; it takes none any more.", Admin, Same)
             .body("DrainRequest", cluster::read_only)
             .answers::<a::Drained>(200),
+        get("/v1/outbox", outbox::show)
+            .says("The outboxes that jobs are taken from.", Read, Reads)
+            .answers::<a::Outboxes>(200),
         get("/v1/version", about::version)
             .says("Which version this is.", Read, Reads)
             .answers::<a::Version>(200),

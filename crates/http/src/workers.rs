@@ -212,7 +212,12 @@ async fn everywhere(api: &Api, namespace: Namespace) -> BTreeMap<String, Known> 
 }
 
 /// Asks every other node; None for one that did not answer well.
-async fn asked(api: &Api, method: &str, path: &str, body: Bytes) -> Vec<Option<(u16, Bytes)>> {
+pub(crate) async fn asked(
+    api: &Api,
+    method: &str,
+    path: &str,
+    body: Bytes,
+) -> Vec<Option<(u16, Bytes)>> {
     let (view, mut answers) = (api.node.view(), Vec::new());
     let Some(peers) = api.peers() else { return answers };
     for lease in view.alive().filter(|lease| lease.node != view.node) {

@@ -15,7 +15,7 @@ fn page() -> String {
     node.fire_skew.observe(Span::from_secs(3_600));
     requests.count(Some(0), 202, Span::from_millis(1));
     requests.count(None, 404, Span::from_millis(1));
-    render(&node, &requests, Time::from_secs(1))
+    render(&node, &requests, &[], Time::from_secs(1))
 }
 
 #[test]

@@ -125,6 +125,9 @@ pub struct RunRow {
     pub checkpoint: u32,
     /// Counts for its job's overlap policy (fresh runs of recurring jobs do).
     pub fresh: bool,
+    /// Not started by then, or not done by then, it expires.
+    pub start_by: Option<Time>,
+    pub finish_by: Option<Time>,
     /// The spec of a one-off or of a trigger with a payload of its own. Written when the row is
     /// made; in later changes absent means unchanged. Page reads leave it out.
     pub body: Option<Arc<Spec>>,

@@ -1,8 +1,10 @@
 //! Carries the core's store calls to a store and brings back the answers in the core's words.
 
+use model::ShardId;
+use model::read::Read;
 use model::row::Commit;
 use shard::host::Refusal;
-use shard::{CommitEnd, StoreAnswer, StoreCall};
+use shard::{CallId, CommitEnd, StoreAnswer, StoreCall};
 use store::{Committed, Outcome, Store, StoreError};
 
 pub fn carry(store: &dyn Store, call: &StoreCall) -> StoreAnswer {
@@ -14,6 +16,23 @@ pub fn carry(store: &dyn Store, call: &StoreCall) -> StoreAnswer {
         StoreCall::Give(gives) => store.give(gives).map(StoreAnswer::Give),
     };
     answer.unwrap_or_else(failed)
+}
+
+/// Reads of several calls, asked together; each gets its own pages. If they fail, all of them do.
+pub fn carry_reads(store: &dyn Store, calls: &[(CallId, StoreCall)]) -> Vec<StoreAnswer> {
+    if let [(_, call)] = calls {
+        return vec![carry(store, call)];
+    }
+    let reads_of = |call: &StoreCall| match call {
+        StoreCall::Read(reads) => reads.clone(),
+        _ => Vec::new(),
+    };
+    let each: Vec<Vec<(ShardId, Read)>> = calls.iter().map(|(_, call)| reads_of(call)).collect();
+    let mut pages = match store.read(&each.concat()) {
+        Ok(pages) => pages.into_iter(),
+        Err(error) => return calls.iter().map(|_| failed(error)).collect(),
+    };
+    each.iter().map(|reads| StoreAnswer::Read(pages.by_ref().take(reads.len()).collect())).collect()
 }
 
 /// A commit that is durable after a `sync`.

@@ -2,7 +2,7 @@
 
 use crate::clock::BootClock;
 use crate::driver::Input;
-use crate::events::Events;
+use crate::events::{Events, Happened, What};
 use crate::limits::{ATTEMPTS_SHOWN, CALL_WAIT};
 use crate::metrics::Metrics;
 use crate::post::{Changed as Told, Letter};
@@ -304,6 +304,14 @@ impl NodeHandle {
     /// What happens from now on, and what just happened.
     pub fn events(&self) -> &Arc<Events> {
         &self.shared.events
+    }
+
+    /// Something that no commit says, for those who listen.
+    pub fn tell(&self, namespace: Namespace, what: What) {
+        let namespace = Some(namespace);
+        let at = self.now();
+        let event = Happened { seq: 0, at, what, namespace, queue: None, job: None, run: None };
+        self.shared.events.tell(event);
     }
 
     pub fn metrics(&self) -> &Metrics {

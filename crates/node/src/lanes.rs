@@ -2,16 +2,19 @@
 //! driver, in order; how much that can be is bounded by the core (a few commits, one ownership call and
 //! a renewal beside it, `PAGES_MAX` pages and the reads of the commands in its inboxes).
 //!
+//! Reads that wait for the read lane are asked together: a node that takes many shards asks the same few
+//! things of each, and one call costs a few trips to a database, however many shards it asks about.
+//!
 //! The commit lane has two threads where the store can sync apart from applying: one applies commits
 //! in order, the other syncs what has been applied and tells the answers. Nothing is told before a
 //! sync that began after it was applied has succeeded.
 
-use crate::calls::{apply, carry, failed};
+use crate::calls::{apply, carry, carry_reads, failed};
 use crate::clock::BootClock;
 use crate::crash;
 use crate::driver::Input;
 use crate::handle::Shared;
-use crate::limits::COMMITS_AT_ONCE;
+use crate::limits::{COMMITS_AT_ONCE, READS_TOGETHER};
 use model::Time;
 use shard::{CallId, StoreAnswer, StoreCall};
 use std::collections::VecDeque;
@@ -54,10 +57,16 @@ impl Lane {
         input: SyncSender<Input>,
         shared: Arc<Shared>,
     ) -> Lane {
-        let most = if which == Which::Commit { commits_at_once(&*store) } else { 1 };
+        let most = match which {
+            Which::Commit => commits_at_once(&*store),
+            Which::Read => READS_TOGETHER,
+            Which::Own | Which::Renew => 1,
+        };
         let (thread, calls) = sync_channel::<(CallId, StoreCall)>(most);
         let end = End { which, store: store.clone(), input, shared };
-        if most > 1 {
+        if which == Which::Read {
+            crate::tasks::thread("lane-read", move || end.read(&calls));
+        } else if most > 1 {
             let (applied, to_sync) = sync_channel(most);
             crate::tasks::thread("lane-sync", move || end.sync(&to_sync));
             crate::tasks::thread("lane-commit", move || {
@@ -132,6 +141,29 @@ struct End {
 }
 
 impl End {
+    /// What has come while the last reads were under way is read at once. After a failure calls go one
+    /// by one for a while, so that one that always fails stands alone.
+    fn read(&self, calls: &Receiver<(CallId, StoreCall)>) {
+        let mut alone = 0;
+        while let Ok(first) = calls.recv() {
+            let mut together = vec![first];
+            if alone == 0 {
+                together.extend(calls.try_iter());
+            }
+            alone = usize::saturating_sub(alone, 1);
+            let began = BootClock.local();
+            let answers = carry_reads(&*self.store, &together);
+            if together.len() > 1 && !matches!(answers.first(), Some(StoreAnswer::Read(_))) {
+                alone = READS_TOGETHER;
+            }
+            for ((id, call), answer) in together.into_iter().zip(answers) {
+                if !self.tell((id, call, began, answer)) {
+                    return;
+                }
+            }
+        }
+    }
+
     /// Tells answers to commits after a sync that began when all of them were applied, in order.
     fn sync(&self, applied: &Receiver<Done>) {
         while let Ok(first) = applied.recv() {
@@ -212,6 +244,90 @@ mod tests {
         }
         fn rotate(&self) -> Result<(), StoreError> {
             self.inner.rotate()
+        }
+    }
+
+    /// Tells how much was asked at once, and answers when somebody says go.
+    struct Counted {
+        inner: MemoryStore,
+        began: SyncSender<usize>,
+        go: Mutex<Receiver<()>>,
+        bad: ShardId,
+    }
+
+    impl Store for Counted {
+        fn commit(&self, commits: &[Commit]) -> Result<Committed, StoreError> {
+            self.inner.commit(commits)
+        }
+        fn read(&self, reads: &[(ShardId, Read)]) -> Result<Vec<Page>, StoreError> {
+            self.began.send(reads.len()).expect("somebody counts");
+            self.go.lock().expect("one at a time").recv().expect("somebody says go");
+            match reads.iter().any(|(shard, _)| *shard == self.bad) {
+                true => Err(StoreError::Unknown),
+                false => self.inner.read(reads),
+            }
+        }
+        fn specs(&self, runs: &[(RunId, u32)]) -> Result<Vec<Option<Arc<Spec>>>, StoreError> {
+            self.inner.specs(runs)
+        }
+        fn renew(&self, renew: Renew) -> Result<Cluster, StoreError> {
+            self.inner.renew(renew)
+        }
+        fn take(&self, takes: &[Take]) -> Result<Vec<Option<Taken>>, StoreError> {
+            self.inner.take(takes)
+        }
+        fn give(&self, gives: &[Give]) -> Result<Vec<bool>, StoreError> {
+            self.inner.give(gives)
+        }
+        fn rotate(&self) -> Result<(), StoreError> {
+            self.inner.rotate()
+        }
+    }
+
+    #[test]
+    fn reads_that_wait_are_read_together_and_a_bad_one_stands_alone() {
+        let wait = std::time::Duration::from_secs(30);
+        let (go, told) = sync_channel(1);
+        let (began, begun) = sync_channel(1);
+        let (inner, bad) = (MemoryStore::new(8), ShardId(7));
+        let store = Arc::new(Counted { inner, began, go: Mutex::new(told), bad });
+        let (input, heard) = sync_channel(64);
+        let mut lane = Lane::start(Which::Read, store, input, Arc::default());
+        let mut next = 0;
+        let mut send = |shards: &[u16]| {
+            next += 1;
+            let reads = shards.iter().map(|shard| (ShardId(*shard), Read::Holds)).collect();
+            lane.send(CallId(next), StoreCall::Read(reads));
+        };
+        // How many reads were asked at once, and how many pages each of its calls got.
+        let begun = || begun.recv_timeout(wait).expect("it is asked");
+        let answers = |calls: usize| -> Vec<(u64, Option<usize>)> {
+            go.send(()).expect("it waits");
+            let answer = |_| match heard.recv_timeout(wait) {
+                Ok(Input::Store { id, answer: StoreAnswer::Read(pages), .. }) => {
+                    (id.0, Some(pages.len()))
+                }
+                Ok(Input::Store { id, .. }) => (id.0, None),
+                _ => panic!("no answer"),
+            };
+            (0..calls).map(answer).collect()
+        };
+        send(&[0]);
+        assert_eq!(begun(), 1);
+        // What comes while one is under way goes together.
+        [&[1, 2][..], &[3], &[4]].into_iter().for_each(&mut send);
+        assert_eq!(answers(1), [(1, Some(1))]);
+        assert_eq!(begun(), 4);
+        send(&[7]);
+        send(&[5]);
+        assert_eq!(answers(3), [(2, Some(2)), (3, Some(1)), (4, Some(1))], "each has its own");
+        // A shard that cannot be read fails those that came with it, and then only itself.
+        assert_eq!(begun(), 2);
+        [&[6][..], &[7], &[5]].into_iter().for_each(&mut send);
+        assert_eq!(answers(2), [(5, None), (6, None)]);
+        for answer in [(7, Some(1)), (8, None), (9, Some(1))] {
+            assert_eq!(begun(), 1);
+            assert_eq!(answers(1), [answer]);
         }
     }
 

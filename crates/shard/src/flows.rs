@@ -46,6 +46,8 @@ pub struct Flows {
     served: u64,
     /// Queues that got a ready run since they were last asked.
     woken: BTreeSet<(Namespace, Text)>,
+    /// Runs in memory that expire: when, and where they stand.
+    expiring: BTreeSet<(Time, FlowId, Time, RunId)>,
     /// Flows whose front is short while more is on disk.
     low: BTreeSet<FlowId>,
     /// Pages asked for and not merged.
@@ -241,6 +243,9 @@ impl Flows {
         }
         flow.front.insert(at, entry);
         self.resident += 1;
+        if entry.expires() < Time::MAX {
+            self.expiring.insert((entry.expires(), entry.flow, entry.due, entry.id));
+        }
         if at == 0 {
             self.refresh(entry.flow);
         }
@@ -295,6 +300,7 @@ impl Flows {
         }
         let entry = flow.front.remove(at);
         self.resident -= 1;
+        self.left(entry.as_ref());
         if at == 0 {
             self.refresh(id);
         }
@@ -334,6 +340,7 @@ impl Flows {
         let entry = flow.front.pop_front()?;
         let key = flow.key.clone();
         self.resident -= 1;
+        self.left(Some(&entry));
         self.refresh(id);
         self.note_low(id);
         if let Some(line) = self
@@ -344,6 +351,23 @@ impl Flows {
             line.served = served;
         }
         Some(entry)
+    }
+
+    /// A run stands in no front any more.
+    fn left(&mut self, entry: Option<&Entry>) {
+        if let Some(entry) = entry.filter(|entry| entry.expires() < Time::MAX) {
+            self.expiring.remove(&(entry.expires(), entry.flow, entry.due, entry.id));
+        }
+    }
+
+    /// A run whose time is over, taken out.
+    pub fn expired(&mut self, now: Time) -> Option<Entry> {
+        let (_, flow, due, run) = self.expiring.first().copied().filter(|(at, ..)| *at <= now)?;
+        self.remove(flow, (due, run))
+    }
+
+    pub fn next_expiry(&self) -> Option<Time> {
+        self.expiring.first().map(|(at, ..)| *at)
     }
 
     /// Has this queue something that could start?

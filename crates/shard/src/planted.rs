@@ -77,6 +77,8 @@ bugs! {
     PoisonDropsAll,
     /// A flow whose page ended is believed complete although a run arrived meanwhile.
     FlowForgetsArrival,
+    /// Runs do not expire.
+    NeverExpires,
     /// A start is not counted towards the limits of its queue.
     LimitNotCounted,
     /// The limits of queues are not loaded after a takeover.
@@ -106,7 +108,7 @@ bugs! {
 impl Bug {
     /// Does it show only where queues have limits?
     pub fn is_of_limits(self) -> bool {
-        self >= Bug::LimitNotCounted
+        self >= Bug::NeverExpires
     }
 }
 

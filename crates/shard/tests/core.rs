@@ -12,6 +12,8 @@ mod clock;
 mod clocks;
 #[path = "core/commits.rs"]
 mod commits;
+#[path = "core/expire.rs"]
+mod expire;
 #[path = "core/fairness.rs"]
 mod fairness;
 #[path = "core/gone.rs"]

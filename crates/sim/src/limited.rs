@@ -2,7 +2,7 @@
 //! other worlds are what they were.
 //!
 //! The watch looks into the store after every commit, as nobody in the world can: are there more leases
-//! than a limit allows, and did more start than a rate allows? A limit that was lowered below what runs is
+//! than a limit allows, did more start than a rate allows, did something start that had expired? A limit that was lowered below what runs is
 //! kept as long as nothing new starts.
 
 use crate::checker::Violation;
@@ -143,6 +143,13 @@ impl World {
         let before = self.watch.leases.remove(&shard).unwrap_or_default();
         let now: BTreeSet<_> = leases.iter().map(|(lease, _)| (lease.run, lease.token)).collect();
         let mut wrong = Vec::new();
+        for (lease, run) in leases.iter().filter(|(l, _)| !before.contains(&(l.run, l.token))) {
+            let start_by = run.start_by.filter(|_| lease.attempt == 1);
+            let by = [start_by, run.finish_by].into_iter().flatten().min();
+            if by.is_some_and(|by| lease.started >= by) {
+                wrong.push(format!("{} started {:?}, too late for {by:?}", run.id, lease.started));
+            }
+        }
         for (queue, row) in queues {
             if self.watch.rows.insert(queue.clone(), row.clone()).as_ref() != Some(row) {
                 // What started in the commit that set the limits may have started before it.

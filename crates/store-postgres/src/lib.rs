@@ -37,6 +37,7 @@ mod keys;
 mod limits;
 mod net;
 mod origin;
+pub mod outbox;
 mod pool;
 mod prune;
 mod put;

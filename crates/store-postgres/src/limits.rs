@@ -58,5 +58,11 @@ pub(crate) const EXAMINED_PER_ROW: usize = 16;
 /// With so many pages of several shards in one call it is first found out which are empty.
 pub(crate) const MANY_READS: usize = 2;
 
+/// Pages of an outbox between two looks at how far ids are settled: two short statements more.
+pub(crate) const FLOOR_ROUNDS: u32 = 10;
+/// Every so many pages of an outbox one begins at the first id: whatever put a row below the floor, a
+/// server that was replaced behind a pooler or a person, it is found in less than a minute.
+pub(crate) const FULL_ROUNDS: u32 = 200;
+
 /// The oldest PostgreSQL that this is tested with.
 pub(crate) const VERSION_MIN: i32 = 150_000;

@@ -35,6 +35,9 @@ pub(crate) static QUEUES: Table = Table {
 
 /// Version 3, of which older nodes notice nothing: they keep no limit.
 pub(crate) const STEP_3: &str = r#"
+ALTER TABLE duly.runs ADD COLUMN IF NOT EXISTS start_by bigint, ADD COLUMN IF NOT EXISTS finish_by bigint;
+COMMENT ON COLUMN duly.runs.start_by IS 'not started by then it expires; NULL = never';
+COMMENT ON COLUMN duly.runs.finish_by IS 'not done by then it expires; NULL = never';
 CREATE TABLE IF NOT EXISTS duly.queues (
   shard smallint NOT NULL,
   namespace bigint NOT NULL,

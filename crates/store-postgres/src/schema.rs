@@ -87,7 +87,9 @@ fn step(conn: &mut Conn) -> Res<()> {
 /// From version 2 to 3.
 fn limits(conn: &mut Conn) -> Res<()> {
     conn.run(STEP_3)?;
-    conn.run(&QUEUES.functions())?;
+    for table in [&QUEUES, &runs::RUNS] {
+        conn.run(&table.functions())?;
+    }
     conn.run(&format!("UPDATE duly.meta SET version = {VERSION}"))
 }
 
@@ -112,7 +114,6 @@ fn expand(conn: &mut Conn) -> Res<()> {
     )?;
     conn.run(&functions::all())?;
     let tables = [
-        &runs::RUNS,
         &claims::LEASES,
         &claims::CHECKPOINTS,
         &claims::HOLDS,

@@ -280,7 +280,7 @@ DROP INDEX history_instants;
 CREATE INDEX history_instants ON history (planned_job, nominal, run) WHERE planned_job IS NOT NULL;
 ";
 
-/// Version 3: limits of queues. Older code may go on using the file, and keeps no limit.
+/// Version 3: limits of queues, and runs that expire. Older code may go on using the file, and keeps no limit.
 const THIRD: &str = "
 CREATE TABLE queues (
   -- What a queue allows; one without a row allows everything.
@@ -299,6 +299,8 @@ CREATE TABLE queues (
   weights TEXT NOT NULL,        -- starts in a group's turn: 'weight bytes group', one per line
   PRIMARY KEY (shard, namespace, queue)
 ) STRICT, WITHOUT ROWID;
+ALTER TABLE runs ADD COLUMN start_by INTEGER;   -- not started by then it expires; NULL = never
+ALTER TABLE runs ADD COLUMN finish_by INTEGER;  -- not done by then
 ";
 
 /// Makes the tables in an empty file; checks that others can be used by this code.

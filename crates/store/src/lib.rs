@@ -4,6 +4,7 @@
 //! - `codec`: how databases write values down. - `catalog`: small things of the whole cluster. - `search`: questions of people.
 //! - `memory`: a store in memory, for the simulator and the bench.
 //! - `faulty`: a store that fails when told to, around any other.
+//! - `outbox`: what is asked of a user's own database.
 //! - `conformance`: the rules below as tests; every store passes all of them.
 //!
 //! The store's clock decides what has expired and is reported with each commit. A caller learns
@@ -16,6 +17,7 @@ pub mod codec;
 pub mod conformance;
 pub mod faulty;
 pub mod memory;
+pub mod outbox;
 pub mod outcome;
 pub mod search;
 

@@ -1,10 +1,16 @@
 //! What duly answers about jobs and runs.
 
 mod cluster;
+mod destinations;
+mod outbox;
+mod quotas;
 mod views;
 mod workers;
 
 pub use cluster::*;
+pub use destinations::*;
+pub use outbox::*;
+pub use quotas::*;
 pub use views::*;
 pub use workers::*;
 
@@ -70,6 +76,8 @@ pub struct Job {
     pub group: Option<String>,
     pub retry: Option<Value>,
     pub timeout: Option<String>,
+    pub start_within: Option<String>,
+    pub finish_within: Option<String>,
     pub overlap: Option<&'static str>,
     pub catch_up: Option<Value>,
 }
@@ -350,6 +358,9 @@ pub struct ApiKey {
     pub name: Option<String>,
     pub created_at: String,
     pub revoked_at: Option<String>,
+    /// Null: as many as its namespace.
+    #[serde(default)]
+    pub submissions_per_s: Option<u32>,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

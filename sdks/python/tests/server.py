@@ -16,11 +16,11 @@ BINARY = Path(os.environ.get("DULY_BIN", REPOSITORY / "target" / "debug" / "duly
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[str]:
+def serving(*args: str) -> Iterator[str]:
     """`duly serve` on a port of its own, with data of its own. Yields its URL."""
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
-            [BINARY, "serve", "--listen", "127.0.0.1:0", "--data", f"{folder}/data", "--log-level", "error"],
+            [BINARY, "serve", "--listen", "127.0.0.1:0", "--data", f"{folder}/data", "--log-level", "error", *args],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -41,6 +41,31 @@ def _address(process: subprocess.Popen[str]) -> str:
         if line.strip() == "ready":
             return address
     raise AssertionError("the server did not become ready")
+
+
+class Postgres:
+    """A PostgreSQL of its own in this folder, while it is entered."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def _run(self, verb: str, *args: str) -> str:
+        script = REPOSITORY / "scripts" / "postgres.sh"
+        ran = subprocess.run([script, verb, self._folder, *args], check=True, capture_output=True, text=True)
+        return ran.stdout.strip()
+
+    def __enter__(self) -> str:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+        return self._run("start", str(port))
+
+    def __exit__(self, *_: object) -> None:
+        self._run("stop")
+
+
+def installed(address: str) -> None:
+    """Makes the outbox in this database."""
+    subprocess.run([BINARY, "outbox", "install", "--database", address], check=True, capture_output=True)
 
 
 class Proxy:

@@ -2,6 +2,7 @@ export * from "./errors.js";
 export * from "./types.js";
 export { Client, type BulkOptions, type ClaimOptions, type Keyed, type RunsFilter, type SubmitOptions } from "./client.js";
 export { Context, Fail, Release, Retry, Snooze, Stopped, type Reason } from "./held.js";
+export { submitToOutbox, type OutboxOptions, type PgTransaction, type PrismaTransaction } from "./outbox.js";
 export type { Length } from "./time.js";
 export type { Backoff, ServerOptions } from "./transport.js";
 export { verify, type VerifyOptions } from "./webhook.js";

@@ -1,16 +1,19 @@
 /** The real server for the tests, and a proxy in front of it that loses answers when it is told to. */
 
-import { spawn, type ChildProcess } from "node:child_process";
+import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { promisify } from "node:util";
 
 /** The package's folder: tests run from out/tests. */
 export const PACKAGE = resolve(import.meta.dirname, "../..");
 export const REPOSITORY = resolve(PACKAGE, "../..");
+const SCRIPT = join(REPOSITORY, "scripts/postgres.sh");
+const run = promisify(execFile);
 const BINARY = process.env["DULY_BIN"] ?? join(REPOSITORY, "target/debug/duly");
 
 /** `duly serve` on a port of its own, with data of its own. */
@@ -21,9 +24,9 @@ export class Duly {
     readonly folder: string,
   ) {}
 
-  static async start(): Promise<Duly> {
+  static async start(...args: string[]): Promise<Duly> {
     const folder = await mkdtemp(join(tmpdir(), "duly-"));
-    const process = spawn(BINARY, ["serve", "--listen", "127.0.0.1:0", "--data", join(folder, "data"), "--log-level", "error"], { stdio: ["ignore", "pipe", "inherit"] });
+    const process = spawn(BINARY, ["serve", "--listen", "127.0.0.1:0", "--data", join(folder, "data"), "--log-level", "error", ...args], { stdio: ["ignore", "pipe", "inherit"] });
     let url = "";
     for await (const line of createInterface({ input: process.stdout })) {
       url = /^ *address +(\S+)/.exec(line)?.[1] ?? url;
@@ -36,6 +39,34 @@ export class Duly {
     const ended = once(this.process, "exit");
     this.process.kill("SIGKILL");
     await ended;
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A PostgreSQL of its own. */
+export class Postgres {
+  private constructor(
+    readonly address: string,
+    readonly folder: string,
+  ) {}
+
+  static async start(): Promise<Postgres> {
+    const folder = await mkdtemp(join(tmpdir(), "duly-postgres-"));
+    const probe = createServer();
+    await new Promise<void>((listening) => probe.listen(0, "127.0.0.1", listening));
+    const { port } = probe.address() as AddressInfo;
+    await new Promise((closed) => probe.close(closed));
+    const { stdout } = await run(SCRIPT, ["start", folder, String(port)]);
+    return new Postgres(stdout.trim(), folder);
+  }
+
+  /** Makes the outbox. */
+  async install(): Promise<void> {
+    await run(BINARY, ["outbox", "install", "--database", this.address]);
+  }
+
+  async stop(): Promise<void> {
+    await run(SCRIPT, ["stop", this.folder]);
     await rm(this.folder, { recursive: true, force: true });
   }
 }

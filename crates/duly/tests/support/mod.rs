@@ -4,6 +4,7 @@
 
 pub mod cluster;
 pub mod database;
+pub mod outbox;
 
 use serde_json::Value;
 use std::ffi::OsStr;

@@ -277,6 +277,8 @@ mod tests {
             policy: Policy::default(),
             checkpoint: 0,
             fresh: false,
+            start_by: None,
+            finish_by: None,
             body: None,
         })
     }

@@ -34,6 +34,7 @@ fn spec() -> Arc<Spec> {
         overlap: Default::default(),
         catch_up: Default::default(),
         permanent: None,
+        within: model::Within::default(),
         request_id: None,
     })
 }

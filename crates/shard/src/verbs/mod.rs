@@ -7,6 +7,7 @@ mod catch_up;
 mod claim;
 mod delete;
 mod end;
+mod expire;
 mod fire;
 mod heartbeat;
 mod hold;

@@ -56,6 +56,8 @@ pub fn run(id: RunId, state: RunState, due: Time) -> RunRow {
         },
         checkpoint: 12,
         fresh: true,
+        start_by: Some(Time::from_secs(1_900_000_000)),
+        finish_by: None,
         body: None,
     }
 }
@@ -91,6 +93,7 @@ pub fn spec(payload: &[u8]) -> Arc<Spec> {
         overlap: Overlap::CancelRunning,
         catch_up: CatchUp::All { window: Span::from_secs(99), max: 12, per_second: 3 },
         permanent: Some(Arc::from([400, 422])),
+        within: model::Within { start: Some(Span::from_secs(5)), finish: None },
         request_id: Some("req-1".into()),
     })
 }

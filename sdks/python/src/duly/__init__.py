@@ -1,6 +1,6 @@
 """duly: make jobs, and work on them."""
 
-from . import types
+from . import outbox, types
 from ._clock import Length
 from ._ended import OnLeaseUnknown, Stats
 from ._transport import Backoff
@@ -62,6 +62,7 @@ __all__ = [
     "VersionMismatch",
     "WebhookError",
     "Worker",
+    "outbox",
     "types",
     "verify",
 ]
