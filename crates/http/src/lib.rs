@@ -45,6 +45,7 @@ mod patience;
 pub mod preview;
 mod progress;
 mod query;
+mod queue_groups;
 mod queues;
 pub mod quota;
 mod quota_read;

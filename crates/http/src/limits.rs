@@ -121,6 +121,9 @@ pub const STATS_RUNS: usize = 1_000;
 pub const HOLDS_SHOWN: usize = 1_000;
 /// Namespaces whose names are looked up for them.
 pub const HOLDS_NAMESPACES: usize = 10_000;
+/// Flows of a queue that are looked at for its groups, and runs that are counted in each.
+pub const GROUP_FLOWS: usize = 200;
+pub const GROUP_RUNS: usize = 500;
 /// Work that is due soon, in a queue's numbers.
 pub const QUEUE_SOON: Span = Span::from_secs(300);
 /// What waits in a queue shall be gone in so long, by the number of workers that is suggested.

@@ -62,7 +62,7 @@ async fn with_rates(api: &Api, namespace: Namespace, queue: &Text) -> Answered {
     Ok(Json(found).into_response())
 }
 
-async fn known(api: &Api, namespace: Namespace, queue: &str) -> Result<Text, Refusal> {
+pub async fn known(api: &Api, namespace: Namespace, queue: &str) -> Result<Text, Refusal> {
     let used = node::queues::is_used(&api.node, namespace, queue).await?;
     used.then(|| Text::from(queue)).ok_or_else(|| Refusal::not_found("queue"))
 }

@@ -194,6 +194,25 @@ pub struct Queue {
     pub limits: crate::queue::QueueLimits,
 }
 
+/// Groups that have runs ready or running.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct QueueGroups {
+    pub items: Vec<QueueGroup>,
+    /// False: there are more groups, or more runs in them, than were counted.
+    pub complete: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct QueueGroup {
+    /// Null: runs without a group.
+    pub group: Option<String>,
+    pub ready: usize,
+    pub running: usize,
+    pub oldest_ready_ms: Option<i64>,
+    /// Starts in its turn.
+    pub weight: u32,
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QueuePaused {
     pub reason: String,
