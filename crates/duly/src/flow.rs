@@ -3,9 +3,10 @@
 
 use crate::{flag, flow_flag};
 use executor::breaker::Settings;
-use executor::shares::{Limit, Shares};
-use http_api::quota::{Quota, Quotas};
+use executor::shares::{Limit, Shares, Tenants};
+use http_api::quota::{EVERYBODY, Quota, Quotas};
 use model::Span;
+use std::collections::BTreeMap;
 
 #[derive(Debug, clap::Args)]
 pub struct Flow {
@@ -35,7 +36,7 @@ pub struct Flow {
     #[arg(long, value_name = "BOOL", env = "DULY_BREAKER_SPEND_RETRIES", default_value = "false", action = clap::ArgAction::Set)]
     breaker_spend_retries: bool,
     /// What a namespace (* for all that have none of their own) may submit, in the whole cluster, as
-    /// NAMESPACE,submissions=100/s,burst=200,bytes=10MB/s; may be given several times, in the environment
+    /// NAMESPACE,submissions=100/s,burst=200,bytes=10MB/s,in_flight=50; may be given several times, in the environment
     /// with semicolons
     #[arg(long, value_name = "QUOTA", env = "DULY_QUOTA", value_delimiter = ';', value_parser = flow_flag::quota)]
     quota: Vec<(String, Quota)>,
@@ -48,7 +49,11 @@ pub struct Flow {
 impl Flow {
     /// `exclusive`: no other node shares the store.
     pub fn shares(&self, exclusive: bool) -> Shares {
+        let each = self.quota.iter().map(|(name, quota)| (name.clone(), quota.in_flight));
+        let mut named: BTreeMap<String, Option<u32>> = each.collect();
+        let others = named.remove(EVERYBODY).flatten();
         Shares::new(self.destination.iter().cloned().collect(), exclusive)
+            .of_tenants(Tenants { named, others })
     }
 
     pub fn quotas(&self) -> Quotas {

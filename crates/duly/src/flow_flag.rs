@@ -60,8 +60,14 @@ fn burst(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("burst: {text:?} is not a whole number from 1 on"))
 }
 
+fn in_flight(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=LIMIT_IN_FLIGHT_MAX).contains(number));
+    let wrong = || format!("in_flight: a whole number from 1 to {LIMIT_IN_FLIGHT_MAX} is expected");
+    number.ok_or_else(wrong)
+}
+
 pub fn quota(text: &str) -> Result<(String, Quota), String> {
-    let (name, pairs) = pairs(text, &["submissions", "burst", "bytes"])?;
+    let (name, pairs) = pairs(text, &["submissions", "burst", "bytes", "in_flight"])?;
     if name != EVERYBODY && !node::namespaces::is_name(&name) {
         return Err(format!(
             "{name:?} is not a namespace; * stands for all that have no own quota"
@@ -80,6 +86,7 @@ pub fn quota(text: &str) -> Result<(String, Quota), String> {
                 let per_s = rate(&value, bytes).map_err(told)?;
                 quota.bytes = Some(Rate { per_s, burst: per_s.max(1.0) });
             }
+            "in_flight" => quota.in_flight = Some(in_flight(&value)?),
             _ => at_once = Some(burst(&value)?),
         }
     }
@@ -98,12 +105,7 @@ pub fn destination(text: &str) -> Result<(String, Limit), String> {
     let mut at_once = None;
     for (what, value) in pairs {
         match what.as_str() {
-            "in_flight" => {
-                let known = value.parse().ok().filter(|n| (1..=LIMIT_IN_FLIGHT_MAX).contains(n));
-                let most = LIMIT_IN_FLIGHT_MAX;
-                let wrong = || format!("in_flight: a whole number from 1 to {most} is expected");
-                limit.in_flight = Some(known.ok_or_else(wrong)?);
-            }
+            "in_flight" => limit.in_flight = Some(in_flight(&value)?),
             "rate" => {
                 let per_s = rate(&value, whole).map_err(|why| format!("rate: {why}"))?;
                 limit.rate = Some(Rate { per_s, burst: per_s.max(1.0) });

@@ -1,4 +1,4 @@
-//! Limits of a destination: what is under way at once, and how many in a time.
+//! Limits of a destination, what is under way at once and how many in a time, and of a namespace.
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use support::cluster::until;
 use support::database::{Database, Node};
-use support::{Hooks, Server};
+use support::{Hooks, Server, ask};
 
 /// A receiver that takes its time and counts how many it has at once.
 struct Slow {
@@ -82,6 +82,36 @@ fn no_more_are_under_way_to_a_host_than_its_limit_says() {
     }
     assert_eq!(limited.most.load(Ordering::SeqCst), 2);
     assert!(free.most.load(Ordering::SeqCst) > 2, "the limit is one host's");
+    server.stop();
+}
+
+#[test]
+fn no_more_of_a_namespace_are_under_way_than_its_quota_says() {
+    let data = data();
+    let (limited, free) = (Slow::start(), Slow::start());
+    let server = Server::start_with(data.path(), &[], &["--quota", "team-a,in_flight=2"]);
+    let submit = |to: SocketAddr, namespace: &str| -> Vec<Value> {
+        let job = json!({"target": {"http": {"url": format!("http://{to}/hook")}},
+                         "retry": {"max_retries": 0}});
+        let headers = [("X-Namespace", namespace)];
+        let made = (0..30).map(|_| {
+            ask(server.address, "POST", "/v1/jobs", &job.to_string(), &headers).expect("an answer")
+        });
+        made.map(|reply| reply.json()["run_id"].clone()).collect()
+    };
+    let (runs, others) = (submit(limited.address, "team-a"), submit(free.address, "team-b"));
+    for (runs, namespace) in [(&runs, "team-a"), (&others, "team-b")] {
+        until("all of them succeed", || {
+            runs.iter().all(|run| {
+                let path = format!("/v1/runs/{}", run.as_str().expect("an id"));
+                let headers = [("X-Namespace", namespace)];
+                let shown = ask(server.address, "GET", &path, "", &headers).expect("an answer");
+                shown.json()["status"] == "succeeded"
+            })
+        });
+    }
+    assert_eq!(limited.most.load(Ordering::SeqCst), 2);
+    assert!(free.most.load(Ordering::SeqCst) > 2, "the quota is one namespace's");
     server.stop();
 }
 

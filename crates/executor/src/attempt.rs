@@ -178,14 +178,14 @@ pub fn back(context: &Context, job: &Job) -> End {
     End::Snoozed { until: context.slots.come_again(&job.place, context.node.now()) }
 }
 
-/// There are more nodes than its destination may have attempts under way, and it may take longer than
-/// the turn that each of them has.
+/// There are more nodes than its destination or its namespace may have attempts under way, and it may
+/// take longer than the turn that each of them has.
 pub fn never(job: &Job) -> End {
     let place = &job.place;
     failed(
         &format!(
-            "nothing was sent: the limit in_flight of {place} is below the number of nodes, which take \
-             turns; give the job a timeout of less than {}, or raise the limit",
+            "nothing was sent: the limit in_flight of {place} or of the namespace is below the number of \
+             nodes, which take turns; give the job a timeout of less than {}, or raise the limit",
             wire::duration::format(SHARE_TURN.micros())
         ),
         false,

@@ -16,6 +16,7 @@ use crate::shares::Shares;
 use crate::slots::{Entry, Slots};
 use model::row::Holder;
 use model::{ShardId, Slot, Target, Text, Time};
+use node::namespaces::Namespaces;
 use node::{NodeHandle, SeenQueue, Tasks};
 use shard::command::{Answer, Claim, Command, End, Leased, Settle};
 use std::sync::Arc;
@@ -63,6 +64,7 @@ pub struct Context {
     pub slots: Slots,
     pub destinations: Arc<Destinations>,
     pub publisher: Arc<Publisher>,
+    namespaces: Namespaces,
     attempts: Arc<Semaphore>,
 }
 
@@ -75,7 +77,8 @@ impl Context {
 
     /// Does the limit of its destination allow it now? If not, how does its attempt end?
     fn room(&self, job: &Job) -> Result<(), End> {
-        match self.slots.look(&job.place, self.node.now(), job.leased.deadline) {
+        let (namespace, deadline) = (job.spec.namespace, job.leased.deadline);
+        match self.slots.look(namespace, &job.place, self.node.now(), deadline) {
             Ok(()) => Ok(()),
             Err(Some(until)) => Err(End::Snoozed { until }),
             Err(None) => Err(never(job)),
@@ -114,6 +117,7 @@ impl Executor {
         let publisher = Arc::new(Publisher::default());
         let destinations = options.destinations.clone();
         tasks.start(sweep(options.client.clone(), publisher.clone(), phases.clone()));
+        let namespaces = Namespaces::new(node.clone());
         let context = Arc::new(Context {
             node,
             tasks: tasks.clone(),
@@ -121,6 +125,7 @@ impl Executor {
             slots,
             destinations,
             publisher,
+            namespaces,
             attempts: all,
         });
         tasks.start(async move {
@@ -186,6 +191,17 @@ async fn sweep(client: Arc<Client>, publisher: Arc<Publisher>, mut phases: watch
 }
 
 async fn serve(context: Arc<Context>, queue: SeenQueue, mut phases: watch::Receiver<Phase>) {
+    let shares = &context.options.shares;
+    while shares.limits_tenants() && *phases.borrow() == Phase::Work {
+        // Limits are written with names; a store that does not answer is asked again.
+        match context.namespaces.name(queue.namespace).await {
+            Ok(name) => {
+                shares.is_called(queue.namespace, &name);
+                break;
+            }
+            Err(_) => tokio::time::sleep(CLAIM_AGAIN).await,
+        }
+    }
     let shard = Slot::of(queue.namespace, &queue.queue, 0).shard();
     let mut views = context.node.views();
     let own = context.options.whose == Whose::Own;

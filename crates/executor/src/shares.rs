@@ -1,4 +1,5 @@
-//! What a destination may be given by all nodes together, and this node's part of it.
+//! What a destination may be given, and a namespace may have under way, by all nodes together, and this
+//! node's part of it.
 //!
 //! - **In flight** is divided: each of n nodes has ⌊limit ÷ n⌋. Where that is nothing (more nodes than the
 //!   limit) nodes take turns: in each turn of fixed length, as many of them as the limit have one slot, and
@@ -14,7 +15,7 @@
 
 use crate::limits::{SHARE_ABSENT, SHARE_GROWS_AFTER, SHARE_JOIN_WAIT, SHARE_MARGIN, SHARE_TURN};
 use crate::place::Place;
-use model::{NodeId, Time};
+use model::{Namespace, NodeId, Time};
 use node::bucket::Rate;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,7 +36,18 @@ pub struct Shares {
     limits: Limits,
     /// The store is this process's alone: nobody shares anything.
     exclusive: bool,
+    tenants: Tenants,
+    /// What the numbers of namespaces stand for, and so what they may have under way.
+    known: Mutex<BTreeMap<Namespace, Option<u32>>>,
     nodes: Mutex<Nodes>,
+}
+
+/// What a namespace may have under way, by its name; `*` is for those that have no own.
+#[derive(Clone, Debug, Default)]
+pub struct Tenants {
+    /// None: not limited, whatever `*` says.
+    pub named: BTreeMap<String, Option<u32>>,
+    pub others: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -80,11 +92,36 @@ pub enum Room {
 
 impl Shares {
     pub fn new(limits: Limits, exclusive: bool) -> Shares {
-        Shares { limits, exclusive, nodes: Mutex::default() }
+        Shares { limits, exclusive, ..Shares::default() }
+    }
+
+    pub fn of_tenants(mut self, tenants: Tenants) -> Shares {
+        self.tenants = tenants;
+        self
     }
 
     pub fn is_empty(&self) -> bool {
-        self.limits.is_empty()
+        self.limits.is_empty() && !self.limits_tenants()
+    }
+
+    /// Must it be told the names of namespaces?
+    pub fn limits_tenants(&self) -> bool {
+        self.tenants.others.is_some() || self.tenants.named.values().any(Option::is_some)
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Namespace, Option<u32>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Before anything of this namespace is sent.
+    pub fn is_called(&self, namespace: Namespace, name: &str) {
+        let limit = self.tenants.named.get(name).copied().unwrap_or(self.tenants.others);
+        self.known().insert(namespace, limit);
+    }
+
+    /// What all nodes together may have under way of this namespace.
+    pub fn tenant(&self, namespace: Namespace) -> Option<u32> {
+        self.known().get(&namespace).copied().flatten()
     }
 
     fn nodes(&self) -> MutexGuard<'_, Nodes> {

@@ -38,6 +38,7 @@ pub struct Slots {
 #[derive(Debug)]
 pub struct Slot {
     slots: Slots,
+    namespace: Namespace,
     place: Place,
 }
 
@@ -58,32 +59,51 @@ impl Slots {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// May anything of this host begin now that ends at `deadline` at the latest? `Err` says when to
-    /// come again; none: never.
-    pub fn look(&self, place: &Place, now: Time, deadline: Time) -> Result<(), Option<Time>> {
-        let Some(limit) = self.shares.limit(place) else { return Ok(()) };
+    /// May anything of this namespace and this host begin now that ends at `deadline` at the latest?
+    /// `Err` says when to come again; none: never.
+    pub fn look(
+        &self,
+        namespace: Namespace,
+        place: &Place,
+        now: Time,
+        deadline: Time,
+    ) -> Result<(), Option<Time>> {
+        let (tenant, host) = (self.shares.tenant(namespace), self.shares.limit(place));
+        if tenant.is_none() && host.is_none() {
+            return Ok(());
+        }
         self.shares.ready(now).map_err(Some)?;
-        if let Some(in_flight) = limit.in_flight {
-            match self.shares.room(in_flight, now, deadline) {
-                Room::Most(most) => self.state().host(place).most = most,
-                Room::Later(at) => return Err(Some(at)),
-                Room::Never => return Err(None),
-            }
+        let part = |limit| match self.shares.room(limit, now, deadline) {
+            Room::Most(most) => Ok(most),
+            Room::Later(at) => Err(Some(at)),
+            Room::Never => Err(None),
+        };
+        let tenant = tenant.map(part).transpose()?;
+        let host = host.and_then(|host| host.in_flight).map(part).transpose()?;
+        let mut state = self.state();
+        if let Some(most) = tenant {
+            state.tenants.entry(namespace).or_default().most = Some(most);
+        }
+        if let Some(most) = host {
+            state.host(place).most = most;
         }
         Ok(())
     }
 
     /// Nodes came or went: those who wait get no more than is this node's part now.
     pub fn refresh(&self, now: Time) {
+        let part = |limit| match self.shares.room(limit, now, now.plus(LOOK_AHEAD)) {
+            Room::Most(most) => most,
+            // Who may begin all the same finds out by looking.
+            Room::Later(_) | Room::Never => 0,
+        };
         let mut state = self.state();
         for (place, host) in &mut state.hosts {
             let limit = self.shares.limit(place).and_then(|limit| limit.in_flight);
-            match limit.map(|limit| self.shares.room(limit, now, now.plus(LOOK_AHEAD))) {
-                Some(Room::Most(most)) => host.most = most,
-                // Who may begin all the same finds out by looking.
-                Some(Room::Later(_) | Room::Never) => host.most = 0,
-                None => {}
-            }
+            host.most = limit.map_or(host.most, part);
+        }
+        for (namespace, tenant) in &mut state.tenants {
+            tenant.most = self.shares.tenant(*namespace).map(part);
         }
     }
 
@@ -108,14 +128,11 @@ impl Slots {
     pub fn enter(&self, namespace: Namespace, place: &Place) -> Entry {
         let mut state = self.state();
         let queued = state.tidy(namespace, place);
-        if state.host(place).waiting > queued && state.may_at(place) {
-            // There is room, so those of other namespaces who are said to wait have left.
-            state.tidy_all();
-        }
-        if state.host(place).waiting == 0 && state.may_at(place) {
-            state.busy += 1;
-            state.host(place).busy += 1;
-            return Entry::Taken(Slot { slots: self.clone(), place: place.clone() });
+        // Others who wait for the same host while it has room wait for something else: their
+        // namespace has its limit.
+        if queued == 0 && state.may_at(namespace, place) {
+            state.take(namespace, place);
+            return Entry::Taken(Slot { slots: self.clone(), namespace, place: place.clone() });
         }
         let mine = |state: &State| state.lines.get(&namespace).map_or(0, |lines| lines.waiting);
         let full = |state: &State| {
@@ -159,12 +176,10 @@ impl Slots {
         }
     }
 
-    fn release(&self, place: &Place) {
+    fn release(&self, namespace: Namespace, place: &Place) {
         let given = {
             let mut state = self.state();
-            state.busy = state.busy.saturating_sub(1);
-            let host = state.host(place);
-            host.busy = host.busy.saturating_sub(1);
+            state.give(namespace, place);
             self.next(&mut state)
         };
         self.freed.notify_waiters();
@@ -189,7 +204,7 @@ impl Slots {
             match found {
                 Some((give, place)) => {
                     stuck = 0;
-                    given.push((give, Slot { slots: self.clone(), place }));
+                    given.push((give, Slot { slots: self.clone(), namespace, place }));
                 }
                 None => stuck += 1,
             }
@@ -206,7 +221,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.slots.release(&self.place);
+        self.slots.release(self.namespace, &self.place);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::limits::HOST_IN_FLIGHT_MAX;
-use crate::shares::{Limit, Limits};
+use crate::shares::{Limit, Limits, Tenants};
 use model::NodeId;
 use node::bucket::Rate;
 use std::collections::VecDeque;
@@ -142,10 +142,38 @@ fn limited(limit: Limit) -> Slots {
 fn a_host_with_a_limit_of_its_own_has_that_many() {
     let slots = limited(Limit { in_flight: Some(3), rate: None });
     let now = Time::from_secs(1_000);
-    assert_eq!(slots.look(&place(1), now, now), Ok(()));
-    assert_eq!(slots.look(&place(2), now, now), Ok(()));
+    assert_eq!(slots.look(A, &place(1), now, now), Ok(()));
+    assert_eq!(slots.look(A, &place(2), now, now), Ok(()));
     assert_eq!(fill(&slots, &place(1)).len(), 3);
     assert_eq!(fill(&slots, &place(2)).len(), HOST_IN_FLIGHT_MAX);
+}
+
+#[test]
+fn a_namespace_has_its_limit_and_holds_up_nobody_at_the_same_host() {
+    let named = [("a".to_string(), Some(3))].into();
+    let shares = Shares::new(Limits::default(), true).of_tenants(Tenants { named, others: None });
+    let own = NodeId { node: 1, boot: 1 };
+    let now = Time::from_secs(1_000);
+    shares.seen(own, vec![own], now);
+    shares.is_called(A, "a");
+    shares.is_called(B, "b");
+    let slots = Slots::new(Arc::new(shares));
+    assert_eq!(slots.look(A, &place(1), now, now), Ok(()));
+    let mut held = fill(&slots, &place(1));
+    assert_eq!(held.len(), 3, "of whatever host");
+    assert!(fill(&slots, &place(2)).is_empty());
+    let mut waiting = wait(&slots, A, &place(1));
+    assert_eq!(slots.look(B, &place(1), now, now), Ok(()));
+    let other = slots.enter(B, &place(1));
+    assert!(matches!(other, Entry::Taken(_)), "{other:?}");
+    // What another namespace gives back is none of its own.
+    drop(other);
+    assert!(waiting.try_recv().is_err());
+    held.pop();
+    assert!(waiting.try_recv().is_ok());
+    drop(held);
+    assert_eq!(slots.state().tenants.get(&A).map(|one| one.busy), Some(0));
+    assert!(!slots.state().tenants.contains_key(&B));
 }
 
 #[test]
@@ -159,7 +187,7 @@ fn who_waits_gets_no_more_than_is_left_when_another_node_has_come() {
         now = now.plus(Span::from_secs(1));
         slots.shares.seen(own, vec![own], now);
     }
-    assert_eq!(slots.look(&place(1), now, now), Ok(()));
+    assert_eq!(slots.look(A, &place(1), now, now), Ok(()));
     let mut held = fill(&slots, &place(1));
     assert_eq!(held.len(), 4);
     let mut waiting: Vec<_> = (0..4).map(|_| wait(&slots, A, &place(1))).collect();

@@ -25,6 +25,8 @@ pub struct Quota {
     pub submissions: Option<Rate>,
     /// Bytes of the requests that do so.
     pub bytes: Option<Rate>,
+    /// Attempts under way; the executor looks after it.
+    pub in_flight: Option<u32>,
 }
 
 /// By the name of the namespace; `*` is for those that have none of their own.

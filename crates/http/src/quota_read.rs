@@ -20,6 +20,7 @@ pub async fn show(State(api): Shared, tenant: Tenant, caller: Caller) -> Answere
         full_in_s: one.full_in_s,
     });
     let nodes = api.node.view().alive().count();
-    let answer = Quotas { namespace: name.to_string(), nodes, items: items.collect() };
+    let in_flight = api.quotas.of(&name).in_flight;
+    let answer = Quotas { namespace: name.to_string(), nodes, in_flight, items: items.collect() };
     Ok(Json(answer).into_response())
 }

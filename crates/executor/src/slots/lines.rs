@@ -17,6 +17,8 @@ pub struct State {
     pub busy: usize,
     pub waiting: usize,
     pub hosts: BTreeMap<Place, HostState>,
+    /// Namespaces with something under way, or a limit.
+    pub tenants: BTreeMap<Namespace, Tenant>,
     pub lines: BTreeMap<Namespace, Lines>,
     /// Namespaces with somebody waiting, in turn.
     pub turns: VecDeque<Namespace>,
@@ -34,6 +36,14 @@ pub struct HostState {
     pub next: Time,
     /// What its rate still allows.
     pub bucket: Option<Bucket>,
+}
+
+/// What one namespace has.
+#[derive(Debug, Default)]
+pub struct Tenant {
+    pub busy: usize,
+    /// How many it may have at once, where that is limited.
+    pub most: Option<usize>,
 }
 
 /// Who waits, of one namespace.
@@ -59,8 +69,30 @@ impl State {
         host.busy < most.min(host.most)
     }
 
-    pub fn may_at(&self, place: &Place) -> bool {
-        self.hosts.get(place).is_none_or(|host| self.may(host))
+    /// May one more of this namespace go to this host?
+    pub fn may_at(&self, namespace: Namespace, place: &Place) -> bool {
+        let tenant = self.tenants.get(&namespace);
+        let room = tenant.is_none_or(|one| one.most.is_none_or(|most| one.busy < most));
+        let host = self.hosts.get(place);
+        room && host.map_or(self.busy < IN_FLIGHT_MAX, |host| self.may(host))
+    }
+
+    pub fn take(&mut self, namespace: Namespace, place: &Place) {
+        self.busy += 1;
+        self.tenants.entry(namespace).or_default().busy += 1;
+        self.host(place).busy += 1;
+    }
+
+    pub fn give(&mut self, namespace: Namespace, place: &Place) {
+        self.busy = self.busy.saturating_sub(1);
+        let host = self.host(place);
+        host.busy = host.busy.saturating_sub(1);
+        if let Some(tenant) = self.tenants.get_mut(&namespace) {
+            tenant.busy = tenant.busy.saturating_sub(1);
+            if tenant.busy == 0 && tenant.most.is_none() {
+                self.tenants.remove(&namespace);
+            }
+        }
     }
 
     /// Forgets those of one line who left; the answer is how long it is.
@@ -124,7 +156,7 @@ impl State {
         for _ in 0..hosts {
             let place = self.lines.get_mut(&namespace)?.turns.pop_front()?;
             let length = self.tidy(namespace, &place);
-            let may = self.may_at(&place);
+            let may = self.may_at(namespace, &place);
             let lines = self.lines.get_mut(&namespace)?;
             if length == 0 {
                 lines.hosts.remove(&place);
@@ -139,10 +171,8 @@ impl State {
             let Some(first) = first else { continue };
             lines.waiting -= 1;
             self.waiting -= 1;
-            self.busy += 1;
-            let host = self.host(&place);
-            host.waiting -= 1;
-            host.busy += 1;
+            self.host(&place).waiting -= 1;
+            self.take(namespace, &place);
             return Some((first, place));
         }
         None

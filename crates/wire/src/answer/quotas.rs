@@ -9,7 +9,9 @@ pub struct Quotas {
     pub namespace: String,
     /// Each of so many nodes has its part of what is allowed.
     pub nodes: usize,
-    /// None: nothing is limited.
+    /// Webhooks, messages and programs under way at once, in the whole cluster; null: not limited.
+    pub in_flight: Option<u32>,
+    /// None: what is submitted is not limited.
     pub items: Vec<Quota>,
 }
 
