@@ -3,9 +3,11 @@
 mod answer;
 mod filter;
 mod job;
+mod schedule;
 mod work;
 
 pub use answer::*;
 pub use filter::*;
 pub use job::*;
+pub use schedule::*;
 pub use work::*;

@@ -1,19 +1,19 @@
 //! Plays the scenarios of sdks/conformance; its README says what each step is.
 
+mod plain;
+mod words;
+mod worker;
+
 use crate::proxy::Proxy;
 use crate::server::new_queue;
-use duly_client::types::{
-    BeatItem, ClaimOptions, ClaimedRun, Created, JobFilter, SettleItem, Signal,
-};
-use duly_client::{
-    CancellationToken, Client, Context, Control, End, JobRequest, OnLeaseUnknown, Refusal, Stats,
-    Worker,
-};
-use serde_json::{Value, json};
+use duly_client::types::{ClaimedRun, Created, JobFilter, Signal};
+use duly_client::{CancellationToken, Client, Control, JobRequest, Refusal, Stats};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
+use words::{number, pick, text};
 
 /// The longest wait for an event.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -218,150 +218,6 @@ impl Scenario {
             assert_eq!(made as u64, attempts, "{found:?}");
         }
     }
-
-    // The plain protocol
-
-    fn plain(&self, said: &Value) -> Client {
-        if said["direct"] == true { self.direct.clone() } else { self.client.clone() }
-    }
-
-    async fn claim(&mut self, said: &Value) {
-        let run = self.job(&said["of"]).run_id.clone().unwrap();
-        let claiming = claim(self.plain(said), self.queue.clone(), said.clone(), run);
-        let (leases, name) = (Arc::clone(&self.leases), text(&said["as"]).to_string());
-        let Some(beside) = said["beside"].as_str() else {
-            let run = claiming.await;
-            leases.lock().unwrap().insert(name, run);
-            return;
-        };
-        let events = self.workers[beside].events.clone();
-        tokio::spawn(async move {
-            let run = claiming.await;
-            let event = json!({"is": "taken", "run": run.run_id});
-            leases.lock().unwrap().insert(name, run);
-            say(&events, event);
-        });
-    }
-
-    fn lease(&self, said: &Value) -> ClaimedRun {
-        self.leases.lock().unwrap()[text(&said["lease"])].clone()
-    }
-
-    async fn heartbeat(&self, said: &Value) {
-        let mut beat = BeatItem::new(&self.lease(said));
-        if let Some(checkpoint) = said.get("checkpoint") {
-            beat = beat.checkpoint(checkpoint.clone());
-        }
-        let answer = self.client.heartbeat(text(&said["worker"]), &[beat]).await.unwrap();
-        assert_eq!(answer.results[0].status, text(&said["status"]));
-    }
-
-    async fn settle(&self, said: &Value) {
-        let run = self.lease(said);
-        let item = match text(&said["outcome"]) {
-            "succeeded" => {
-                let item = SettleItem::succeeded(&run);
-                said.get("output").map_or(item.clone(), |output| item.output(output.clone()))
-            }
-            "failed" => {
-                SettleItem::failed(&run, said["error"]["message"].as_str().unwrap_or("failed"))
-            }
-            "released" => SettleItem::released(&run),
-            other => panic!("the outcome {other} is not played"),
-        };
-        let settled = self.plain(said).settle(text(&said["worker"]), &[item]).await.unwrap();
-        assert_eq!(settled[0].status, text(&said["status"]));
-        if let Some(status) = said["run_status"].as_str() {
-            assert_eq!(settled[0].run_status.as_deref(), Some(status));
-        }
-    }
-
-    // The worker
-
-    fn worker(&mut self, said: &Value) {
-        let mut builder = Worker::builder(&self.client).queues([&*self.queue]);
-        for (name, value) in said["options"].as_object().into_iter().flatten() {
-            builder = match name.as_str() {
-                "lease" => builder.lease(length(value)),
-                "grace" => builder.grace(length(value)),
-                "concurrency" => builder.concurrency(number::<usize>(value)),
-                "prefetch" => builder.prefetch(number::<usize>(value)),
-                "version" => builder.version(text(value)),
-                "labels" => value
-                    .as_object()
-                    .unwrap()
-                    .iter()
-                    .fold(builder, |builder, (name, value)| builder.label(name, text(value))),
-                "on_lease_unknown" => builder.on_lease_unknown(match text(value) {
-                    "stop" => OnLeaseUnknown::Stop,
-                    _ => OnLeaseUnknown::Continue,
-                }),
-                other => panic!("the option {other} is not known"),
-            };
-        }
-        let mut worker = builder.build().unwrap();
-        let events = watch::Sender::new(Vec::new());
-        for (kind, attempts) in said["handlers"].as_object().unwrap() {
-            let attempts = Arc::new(attempts.as_array().unwrap().clone());
-            let (gates, events) = (Arc::clone(&self.gates), events.clone());
-            let handle = move |_: Value, ctx: Context| {
-                attempt(Arc::clone(&attempts), Arc::clone(&gates), events.clone(), ctx)
-            };
-            match self.mode {
-                Mode::Tasks => worker.handle(kind, handle).unwrap(),
-                Mode::Threads => {
-                    let runtime = tokio::runtime::Handle::current();
-                    let blocking =
-                        move |payload: Value, ctx: Context| runtime.block_on(handle(payload, ctx));
-                    worker.handle_blocking(kind, blocking).unwrap();
-                }
-            }
-        }
-        let control = worker.control();
-        let heard = events.clone();
-        let task = tokio::spawn(async move {
-            let stats = worker.serve().await.unwrap();
-            say(&heard, json!({"is": "gone"}));
-            stats
-        });
-        let played = Played { control, events, task, stopped: false };
-        self.workers.insert(text(&said["as"]).to_string(), played);
-    }
-
-    async fn stop(&mut self, said: &Value) {
-        let played = self.workers.get_mut(text(&said["worker"])).unwrap();
-        // Twice would mean: at once.
-        if !std::mem::replace(&mut played.stopped, true) {
-            played.control.stop();
-        }
-        if said["wait"] == true {
-            played.wait_for(&json!({"is": "gone"})).await;
-        }
-    }
-
-    async fn stats(&self, said: &Value) {
-        let played = &self.workers[text(&said["worker"])];
-        played.wait_for(&json!({"is": "gone"})).await;
-        let stats = serde_json::to_value(played.control.stats()).unwrap();
-        let mut wanted = said.clone();
-        wanted.as_object_mut().unwrap().remove("worker");
-        assert!(fits(&stats, &wanted), "{stats} is not {wanted}");
-    }
-
-    async fn known(&self, said: &Value) {
-        let name = self.workers[text(&said["worker"])].control.name();
-        let listed = self.direct.workers().all().await.unwrap();
-        let listed = listed.iter().any(|one| one.id == name);
-        if said["status"] == "unknown" {
-            assert!(!listed, "{name} is still known");
-            return;
-        }
-        assert!(listed, "{name} is not known");
-        let known = serde_json::to_value(self.direct.worker(name).await.unwrap()).unwrap();
-        let mut wanted = said.clone();
-        wanted.as_object_mut().unwrap().remove("worker");
-        assert!(fits(&known, &wanted), "{known} is not {wanted}");
-    }
 }
 
 /// A scenario that failed leaves nobody at a gate: a thread that waits would keep the test from ending.
@@ -370,71 +226,6 @@ impl Drop for Scenario {
         self.gates.lock().unwrap().values().for_each(CancellationToken::cancel);
         self.workers.values().for_each(|played| played.control.stop());
     }
-}
-
-async fn claim(client: Client, queue: String, said: Value, run: String) -> ClaimedRun {
-    let wait = said.get("wait").map_or(Duration::from_secs(5), length);
-    let lease = said["lease"].as_str().unwrap_or("30s");
-    let max = said.get("max").map_or(1, number::<usize>);
-    let options = ClaimOptions::new().max(max).wait(wait).lease(lease);
-    let claimed = client.claim(text(&said["worker"]), &[&queue], options).await.unwrap();
-    let found: Vec<&str> = claimed.runs.iter().map(|run| run.run_id.as_str()).collect();
-    assert_eq!(found, [run]);
-    let run = claimed.runs.into_iter().next().unwrap();
-    if let Some(attempt) = said["attempt"].as_u64() {
-        assert_eq!(u64::from(run.attempt), attempt);
-    }
-    if let Some(checkpoint) = said.get("checkpoint") {
-        let saved: Value = serde_json::from_str(run.checkpoint.as_ref().unwrap().get()).unwrap();
-        assert_eq!(&saved, checkpoint);
-    }
-    if let Some(error) = said["previous_error"].as_str() {
-        assert_eq!(run.previous_error.as_deref(), Some(error));
-    }
-    run
-}
-
-async fn attempt(
-    attempts: Arc<Vec<Value>>,
-    gates: Gates,
-    events: watch::Sender<Vec<Value>>,
-    ctx: Context,
-) -> Result<Value, End> {
-    let place = (ctx.attempt() as usize).min(attempts.len()) - 1;
-    let script = attempts[place].clone();
-    let run = ctx.run_id();
-    say(&events, json!({"is": "started", "run": run, "attempt": ctx.attempt()}));
-    if let Some(saved) = script.get("saved") {
-        assert_eq!(ctx.saved::<Value>()?.as_ref(), Some(saved));
-    }
-    if let Some(checkpoint) = script.get("checkpoint") {
-        ctx.checkpoint(checkpoint).await?;
-    }
-    if let Some(name) = script["gate"].as_str() {
-        let opened = gate(&gates, name);
-        if script["deaf"] == true {
-            opened.cancelled().await;
-        } else if let Err(stopped) = ctx.unless_stopped(opened.cancelled()).await {
-            say(&events, json!({"is": "stopped", "run": run, "reason": stopped.0.as_str()}));
-            return Err(stopped.into());
-        }
-    }
-    say(&events, json!({"is": "ended", "run": run}));
-    if let Some(message) = script["fail"].as_str() {
-        let retryable = script.get("retryable").is_none_or(|said| said == true);
-        let end = if retryable { End::retry(message) } else { End::fail(message) };
-        return Err(match script["after"].as_str() {
-            Some(after) => end.after(after),
-            None => end,
-        });
-    }
-    if let Some(delay) = script.get("snooze") {
-        return Err(End::snooze(length(delay)));
-    }
-    if script["release"] == true {
-        return Err(End::release());
-    }
-    Ok(script.get("return").cloned().unwrap_or_default())
 }
 
 fn verify(said: &Value) {
@@ -447,30 +238,4 @@ fn verify(said: &Value) {
     let verified = duly_client::verify_at(headers, body, secrets, now, tolerance);
     assert_eq!(verified.is_ok(), said["fits"] == true, "{verified:?}");
     assert!(verified.is_err() || verified.unwrap().starts_with("run_"));
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
-}
-
-fn number<T: TryFrom<u64>>(value: &Value) -> T {
-    value.as_u64().and_then(|number| T::try_from(number).ok()).expect("a number that fits")
-}
-
-fn pick(said: &Value, names: &[&str]) -> Value {
-    let found = names.iter().filter_map(|name| Some((name.to_string(), said.get(*name)?.clone())));
-    Value::Object(found.collect())
-}
-
-/// The lengths that scenarios use.
-fn length(value: &Value) -> Duration {
-    let text = text(value);
-    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap());
-    let unit = match unit {
-        "ms" => Duration::from_millis(1),
-        "s" => Duration::from_secs(1),
-        "m" => Duration::from_secs(60),
-        other => panic!("{other} is no unit"),
-    };
-    unit * digits.parse::<u32>().unwrap()
 }
