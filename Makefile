@@ -32,6 +32,8 @@ check:
 
 # The SDKs, against the real server.
 sdks:
+	cargo build --profile test -p duly
+	cargo test -p duly-client
 	scripts/sdks.sh
 
 differential: tools

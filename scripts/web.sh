@@ -33,5 +33,14 @@ echo "web: eslint found nothing"
 npm run --silent check
 echo "web: tsc found nothing"
 npm run --silent test
+# The code that the dashboard gives away is run as it is: Python needs the SDK's one dependency. The folder is that of
+# scripts/sdks.sh, which adds its tools.
+venv=../target/sdks/venv
+if ! "$venv/bin/python" -c 'import anyio' 2>/dev/null; then
+    echo "web: installing the Python SDK into target/sdks/venv" >&2
+    mkdir -p ../target/sdks
+    [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -e ../sdks/python
+fi
 cargo build --quiet --profile test -p duly
 npm run --silent e2e

@@ -26,7 +26,7 @@ export default ts.config(
       globals: Object.fromEntries(
         [
           "process", "console", "URL", "fetch", "setTimeout", "clearTimeout", "setInterval", "clearInterval", "Buffer", "performance", "document",
-          "window", "localStorage", "PerformanceObserver", "AbortController", "requestAnimationFrame",
+          "window", "localStorage", "PerformanceObserver", "MutationObserver", "AbortController", "requestAnimationFrame",
         ].map((name) => [name, "readonly"]),
       ),
     },

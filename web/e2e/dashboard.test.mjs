@@ -290,9 +290,11 @@ test("everything is held and released, and another page sees it", async () => {
   await page.getByText("Held: no new attempt begins.").waitFor();
   await page.getByText("Everything is held: a deploy").waitFor();
   const made = await server.ask("POST", "/v1/jobs", { target: { http: { url: `${hooks.url}/held` } } });
+  // A page that was not there when it happened lists what is held.
   const other = await web.open(server.url);
   await other.goto("/");
   await other.getByText("Everything is held: a deploy").waitFor();
+  assert.equal(await other.getByRole("button", { name: "Hold everything" }).count(), 0);
   await other.goto(`/runs/${made.run_id}`);
   await other.getByText("everything is held (a deploy)").waitFor();
   await button("Release").click();
@@ -300,6 +302,39 @@ test("everything is held and released, and another page sees it", async () => {
   await other.locator(".head").getByText("succeeded").waitFor();
   await page.getByRole("button", { name: "Hold everything" }).waitFor();
   await other.context().close();
+});
+
+test("holds of queues are listed on a fresh page, and released there", async () => {
+  await server.ask("POST", "/v1/hold", { scope: { queue: "printer" }, reason: "out of paper" });
+  await page.goto("/");
+  const held = page.getByLabel("Held", { exact: true });
+  await held.getByText("Queue printer is paused: out of paper").waitFor();
+  // Something else can still be held, for as long as somebody says.
+  await button("Hold everything").click();
+  await dialog().getByLabel("Reason").fill("a short test");
+  await dialog().getByLabel("Until, if it shall end by itself").fill("2031-01-02T03:04:05");
+  await dialog().getByRole("button", { name: "Hold" }).click();
+  await held.getByText("Everything is held: a short test").waitFor();
+  await held.getByText("2031").waitFor();
+  await held.getByRole("button", { name: "Release" }).click();
+  await dialog().getByRole("button", { name: "Release" }).click();
+  await held.getByRole("button", { name: "Resume" }).click();
+  await dialog().getByRole("button", { name: "Resume the queue" }).click();
+  await held.waitFor({ state: "detached" });
+  assert.deepEqual((await server.ask("GET", "/v1/holds")).items, []);
+});
+
+test("a job's page says what changed since it was opened", async () => {
+  await server.ask("POST", "/v1/jobs", { name: "versioned", schedule: { every: "1h" }, target: { worker: { kind: "k" } } });
+  await page.goto("/jobs/versioned");
+  await page.getByRole("tab", { name: "Definition" }).click();
+  await page.getByText("5 retries: after 10s, then times 4, at most 1h").waitFor();
+  const change = { schedule: { every: "3h" }, retry: { max_retries: 2 } };
+  await server.ask("PATCH", "/v1/jobs/versioned", change, { "if-match": '"1"' });
+  await page.getByText("version 1 became 2").waitFor();
+  const said = JSON.parse(await page.getByLabel("What changed").textContent());
+  assert.equal(said.schedule.every, "3h");
+  assert.equal(said.retry.max_retries, 2);
 });
 
 test("filters are in the address, and pages follow cursors", async () => {
@@ -323,7 +358,7 @@ test("filters are in the address, and pages follow cursors", async () => {
 test("the keyboard goes everywhere", async () => {
   await page.goto("/");
   await page.getByRole("heading", { name: "Overview" }).waitFor();
-  for (const [keys, title] of [["gj", "Jobs"], ["gr", "Runs"], ["gd", "Dead letters"], ["gq", "Queues"], ["gc", "Cluster"], ["go", "Overview"], ["n", "New job"]]) {
+  for (const [keys, title] of [["gj", "Jobs"], ["gr", "Runs"], ["gd", "Dead letters"], ["gq", "Queues"], ["gw", "Workers"], ["gc", "Cluster"], ["go", "Overview"], ["n", "New job"]]) {
     for (const key of keys) await page.keyboard.press(key);
     await page.getByRole("heading", { name: title, level: 1 }).waitFor();
   }
@@ -346,10 +381,12 @@ test("what strangers wrote is text", async () => {
   hooks.state.broken = true;
   const dead = await server.ask("POST", "/v1/jobs", { target: { http: { url: `${hooks.url}/broken` } }, retry: { max_retries: 0 } });
   const kind = await server.ask("POST", "/v1/jobs", { target: { worker: { kind: EVIL } } });
+  const about = { version: EVIL, labels: { [EVIL]: EVIL } };
+  await server.ask("POST", "/v1/work/claim", { worker: EVIL, queues: [EVIL], kinds: [EVIL], wait: "0s", about });
   for (const run of [made.run_id, dead.run_id]) await server.ask("GET", `/v1/runs/${run}?wait=20s`);
   const [addresses, shows] = [
-    ["/", "/jobs", `/jobs/${made.id}`, "/runs", `/runs/${made.run_id}`, `/runs/${dead.run_id}`, `/runs/${kind.run_id}`, "/dead-letters", "/queues"],
-    new Set(["/jobs", `/runs/${made.run_id}`, `/runs/${dead.run_id}`, "/dead-letters", "/queues"]),
+    ["/", "/jobs", `/jobs/${made.id}`, "/runs", `/runs/${made.run_id}`, `/runs/${dead.run_id}`, `/runs/${kind.run_id}`, "/dead-letters", "/queues", `/queues/${encodeURIComponent(EVIL)}`, "/workers", `/workers/${encodeURIComponent(EVIL)}`],
+    new Set(["/jobs", `/runs/${made.run_id}`, `/runs/${dead.run_id}`, "/dead-letters", "/queues", "/workers", `/workers/${encodeURIComponent(EVIL)}`]),
   ];
   for (const address of addresses) {
     await page.goto(address);
@@ -363,7 +400,15 @@ test("what strangers wrote is text", async () => {
 /** Every page, as a stranger would open it. */
 async function addresses() {
   const { items } = await server.ask("GET", "/v1/dead-letters?limit=1");
-  return ["/", "/jobs", "/jobs/new", "/jobs/ticker", "/runs", `/runs/${items[0].id}`, "/dead-letters", "/queues", "/cluster", "/nowhere"];
+  const about = { capacity: 8, running: 3, version: "4.2.0", labels: { zone: "a", pool: "big" } };
+  await server.ask("POST", "/v1/work/claim", { worker: "bills-7f9c-with-a-long-name", queues: ["bills", "mails"], kinds: ["bill"], wait: "0s", about });
+  await server.ask("POST", "/v1/jobs", { queue: "bills", target: { worker: { kind: "bill" } } });
+  const claimed = await server.ask("POST", "/v1/work/claim", { worker: "bills-7f9c-with-a-long-name", queues: ["bills"], kinds: ["bill"], wait: "0s", about });
+  const held = claimed.runs[0]?.run_id;
+  return [
+    ...["/", "/jobs", "/jobs/new", "/jobs/ticker", "/runs", `/runs/${items[0].id}`, `/runs/${held}`, "/dead-letters", "/queues", "/queues/bills"],
+    ...["/workers", "/workers/bills-7f9c-with-a-long-name", "/workers/gone", "/cluster", "/nowhere"],
+  ];
 }
 
 for (const colorScheme of ["light", "dark"]) {
@@ -391,6 +436,12 @@ test("nothing is wider than a small screen", async () => {
     await other.locator("[aria-busy=true]").first().waitFor({ state: "detached" });
     const wider = await other.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     assert.ok(wider <= 0, `${address}: ${wider} pixels`);
+    // The line of pages scrolls to the one that is open.
+    const here = other.locator(".nav [aria-current=page]");
+    if ((await here.count()) > 0) {
+      const { x, width } = await here.boundingBox();
+      assert.ok(x >= 0 && x + width <= 400, `${address}: its name in the line of pages ends at ${x + width}`);
+    }
   }
   await other.context().close();
 });

@@ -1,7 +1,7 @@
 // A world for the tests: the real binary, a receiver of webhooks, a browser. Everything is on loopback,
 // and everything that is started here is ended here.
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -46,7 +46,7 @@ export async function serve({ args = [], before } = {}) {
     await ended;
     rmSync(folder, { recursive: true, force: true });
   };
-  return { url, ask, stop, known };
+  return { url, data, ask, stop, known };
 }
 
 /** One command of the binary. */
@@ -57,6 +57,46 @@ export function duly(...args) {
     child.stdout.on("data", (piece) => (text += piece));
     child.once("exit", (code) => (code === 0 ? resolve(text) : reject(new Error(`duly ${args.join(" ")}: ${code}`))));
   });
+}
+
+/** A folder whose scripts can import the TypeScript SDK, built with the dashboard's own compiler. */
+export function scripts() {
+  const folder = join(root, "target/web/scripts");
+  const home = join(folder, "node_modules/duly-client");
+  mkdirSync(home, { recursive: true });
+  const sdk = join(root, "sdks/typescript");
+  const compiler = join(root, "web/node_modules/typescript/bin/tsc");
+  const types = join(root, "web/node_modules/@types");
+  execFileSync(process.execPath, [compiler, "-p", join(sdk, "tsconfig.build.json"), "--outDir", join(home, "dist"), "--typeRoots", types], { stdio: "inherit" });
+  copyFileSync(join(sdk, "package.json"), join(home, "package.json"));
+  return folder;
+}
+
+/** The interpreter that scripts/web.sh has given what the Python SDK needs. */
+const PYTHON = join(root, "target/sdks/venv/bin/python");
+
+/** Runs code as a person would who copied it. Each child is ended by whoever started it. */
+export function runCode(language, code, folder) {
+  const env = { ...process.env, PYTHONPATH: join(root, "sdks/python/src"), PYTHONUNBUFFERED: "1" };
+  if (language === "python") {
+    if (!existsSync(PYTHON)) throw new Error("target/sdks/venv is missing: scripts/web.sh makes it");
+    return watched(spawn(PYTHON, ["-c", code], { env, stdio: ["ignore", "pipe", "inherit"] }));
+  }
+  if (language === "typescript") {
+    const file = join(folder, `code-${performance.now()}.mjs`);
+    writeFileSync(file, code);
+    return watched(spawn(process.execPath, [file], { env, stdio: ["ignore", "pipe", "inherit"] }));
+  }
+  // The shell knows the binary under test by its usual name.
+  const shell = `duly() { '${BINARY}' "$@"; }\n${code}`;
+  return watched(spawn("bash", ["-c", shell], { env, stdio: ["ignore", "pipe", "inherit"] }));
+}
+
+function watched(child) {
+  let text = "";
+  child.stdout.on("data", (piece) => (text += piece));
+  const ended = new Promise((resolve) => child.once("exit", (code, signal) => resolve({ code, signal, text })));
+  return { ended, stop: (signal = "SIGTERM") => (child.kill(signal), ended) };
 }
 
 /** Answers webhooks: by address 200 with the body, 500, or nothing until `letGo`. */

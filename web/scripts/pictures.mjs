@@ -2,7 +2,7 @@
 // the binary. The server is real and lives as long as the pictures take.
 import { mkdirSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { browse, receive, serve } from "../e2e/world.mjs";
+import { browse, receive, runCode, scripts, serve } from "../e2e/world.mjs";
 
 const folder = fileURLToPath(new URL("../../docs/pictures", import.meta.url));
 const BYTES_MAX = 150 * 1024;
@@ -21,6 +21,27 @@ const job = (name, schedule, more = {}) =>
     ...more,
   });
 
+/** A worker whose handlers wait until somebody lets them go, so that it holds something. */
+const code = scripts();
+const working = [];
+const work = (options, kinds) =>
+  working.push(
+    runCode(
+      "typescript",
+      `import { Worker } from "duly-client";
+      const worker = new Worker(${JSON.stringify({ url: server.url, grace: "1s", ...options })});
+      for (const kind of ${JSON.stringify(kinds)}) {
+        worker.handle(kind, async (payload, context) => {
+          context.progress(0.62, "page 31 of 50");
+          await context.checkpoint({ page: 31, cursor: "c-8841" });
+          await fetch("${hooks.url}/slow", { signal: context.signal });
+        });
+      }
+      await worker.run();`,
+      code,
+    ),
+  );
+
 try {
   await job("nightly-billing", { cron: "30 2 * * *", timezone: "Europe/Zurich" }, { queue: "billing", tags: { team: "billing", tier: "gold" }, owner: "billing@example.com" });
   await job("weekly-report", { cron: "0 7 * * MON", timezone: "America/New_York" }, { tags: { team: "data" } });
@@ -32,6 +53,12 @@ try {
   await job("export-orders", { every: "3s" }, { queue: "billing", retry: { max_retries: 1, initial: "1s" }, target: { http: { url: `${hooks.url}/broken` } }, tags: { team: "billing" }, payload: { since: "yesterday" } });
   for (let n = 0; n < 6; n += 1) await server.ask("POST", "/v1/jobs", { schedule: { delay: `${7 * (n + 1)}m` }, queue: "mail", target: { worker: { kind: "mail" } } });
   for (let n = 0; n < 3; n += 1) await server.ask("POST", "/v1/jobs", { queue: "reports", target: { worker: { kind: "report" } } });
+
+  work({ name: "crm-sync-5c7d", version: "2.14.0", labels: { zone: "eu-1a", pool: "sync" }, queues: ["crm"], concurrency: 4 }, ["sync"]);
+  work({ name: "crm-sync-9f02", version: "2.14.0", labels: { zone: "eu-1b", pool: "sync" }, queues: ["crm"], concurrency: 4 }, ["sync"]);
+  work({ name: "exports-71ab", version: "0.9.3", labels: { zone: "eu-1a" }, queues: ["exports", "archive"], concurrency: 2 }, ["export", "archive", "verify"]);
+  for (let n = 0; n < 7; n += 1) await server.ask("POST", "/v1/jobs", { queue: "crm", target: { worker: { kind: "sync" } }, payload: { account: 4000 + n }, timeout: "20m" });
+  const exported = await server.ask("POST", "/v1/jobs", { name: "export-archive", queue: "exports", target: { worker: { kind: "export" } }, payload: { table: "orders", year: 2026 } });
 
   // Opened first: the overview draws what it hears, so it should have heard something.
   const overviews = {};
@@ -52,7 +79,11 @@ try {
     runs: "/runs",
     run: `/runs/${dead}`,
     "dead-letters": "/dead-letters",
+    "run-running": `/runs/${exported.run_id}`,
     queues: "/queues",
+    queue: "/queues/crm",
+    workers: "/workers",
+    worker: "/workers/crm-sync-5c7d",
     cluster: "/cluster",
   };
   for (const colorScheme of ["light", "dark"]) {
@@ -67,6 +98,7 @@ try {
         // The rates are of whole seconds: some must have passed.
         await page.waitForFunction(() => /[1-9]/.test(document.querySelector(".tile .value")?.textContent ?? ""));
       }
+      if (name === "worker") await page.getByRole("table", { name: "Runs that it holds" }).waitFor();
       if (name === "job") await page.locator(".plot canvas").nth(1).waitFor();
       if (name === "new-job") {
         await page.getByLabel("URL", { exact: true }).fill("https://billing.example.com/close-day");
@@ -89,6 +121,7 @@ try {
     await page.context().close();
   }
 } finally {
+  await Promise.all(working.map((child) => child.stop("SIGKILL")));
   await web.close();
   await server.stop();
   await hooks.stop();

@@ -35,6 +35,7 @@ const tree = root.addChildren([
   createRoute({
     getParentRoute: () => root,
     path: "/jobs/new",
+    validateSearch: texts<{ target?: string; kind?: string; queue?: string; payload?: string }>("target", "kind", "queue", "payload"),
     component: lazyRouteComponent(() => import("./pages/create-job"), "CreateJob"),
   }),
   createRoute({
@@ -64,6 +65,22 @@ const tree = root.addChildren([
     path: "/queues",
     validateSearch: texts<{ cursor?: string }>("cursor"),
     component: lazyRouteComponent(() => import("./pages/queues"), "Queues"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/queues/$queue",
+    component: lazyRouteComponent(() => import("./pages/queue"), "QueuePage"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/workers",
+    validateSearch: texts<{ cursor?: string }>("cursor"),
+    component: lazyRouteComponent(() => import("./pages/workers"), "Workers"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/workers/$worker",
+    component: lazyRouteComponent(() => import("./pages/worker"), "WorkerPage"),
   }),
   createRoute({
     getParentRoute: () => root,

@@ -2,14 +2,15 @@
 //! in memory, on one thread.
 //!
 //! `core` prints lifecycles per second with 10,000 and with 1,000,000 registered jobs (or as many
-//! as the second word says) and their ratio; `core run N` does N rounds of 256 lifecycles and
+//! as the second word says) and their ratio; `core dispatch` what a claim costs per run while 1,000,000 wait in 100,000 groups;
+//! `core run N` does N rounds of 256 lifecycles and
 //! nothing else, for `scripts/check-instructions.sh`. It asserts nothing.
 
 use model::cluster::Take;
 use model::row::{Change, Commit, Expect, Holder, JobRow, JobState, Key, Row};
 use model::{
-    CatchUp, JobId, Namespace, NodeId, Overlap, Policy, ScheduleSpec, ShardId, Slot, Span, Spec,
-    Target, Time, When,
+    CatchUp, JobId, Namespace, NodeId, Overlap, Policy, QueueRow, ScheduleSpec, ShardId, Slot,
+    Span, Spec, Target, Time, When,
 };
 use shard::command::{Answer, Claim, Command, CommandId, End, Leased, NewJob, Settle};
 use shard::{Caller, CommitEnd, Output, Planted, Shard};
@@ -53,6 +54,7 @@ fn spec(when: When) -> Spec {
         overlap: Overlap::default(),
         catch_up: CatchUp::default(),
         permanent: None,
+        within: model::Within::default(),
         request_id: None,
     }
 }
@@ -215,8 +217,71 @@ fn measure(jobs: u64) -> Result<(f64, f64, f64), StoreError> {
     Ok((rates[RUNS / 2], rates[0], rates[RUNS - 1]))
 }
 
+/// What a claim costs per run it gives out, while so many wait in so many groups and the queue has
+/// limits that do not stop it: the core's decision alone, median of many claims.
+fn dispatch(waiting: usize, groups: usize) -> Result<(), StoreError> {
+    let mut world = World::new(0)?;
+    let limits = QueueRow {
+        max_running: Some(1_000_000),
+        group_max_running: Some(1_000_000),
+        weights: [("g1".into(), 3)].into(),
+        ..QueueRow::default()
+    };
+    let set = Command::SetQueue { namespace: Namespace(1), queue: "mail".into(), limits };
+    world.call(set)?;
+    let specs: Vec<Arc<Spec>> = (0..groups)
+        .map(|n| Arc::new(Spec { group: Some(format!("g{n}").into()), ..spec(When::Now) }))
+        .collect();
+    for from in (0..waiting).step_by(1_000) {
+        let jobs = (from..waiting.min(from + 1_000))
+            .map(|n| {
+                world.ids += 1;
+                let id = JobId::mint(world.now, Slot::from_bits(0), world.ids << 2);
+                NewJob { id, spec: specs[n % groups].clone(), key: None, paused: false }
+            })
+            .collect();
+        world.call(Command::Submit(jobs))?;
+    }
+    let mut costs = Vec::new();
+    for _ in 0..200 {
+        world.commands += 1;
+        let claim = Claim {
+            holder: Holder::Worker("worker".into()),
+            namespace: Namespace(1),
+            queues: vec!["mail".into()],
+            kinds: None,
+            max: BATCH,
+            lease: Span::from_secs(30),
+            request: world.commands,
+            wait_until: world.now,
+        };
+        let caller =
+            Caller { id: CommandId(world.commands), deadline: world.now.plus(Span::from_secs(30)) };
+        let start = Instant::now();
+        world.shard.handle_command(world.now, caller, Command::Claim(claim));
+        let took = start.elapsed();
+        world.pump()?;
+        let Some(Answer::Claimed(leases)) = world.answers.pop() else {
+            return Err(StoreError::Unknown);
+        };
+        costs.push(took.as_nanos() as f64 / leases.len().max(1) as f64);
+    }
+    costs.sort_by(f64::total_cmp);
+    println!(
+        "dispatch with {waiting} waiting in {groups} groups: {:.0} ns a run (least {:.0}, most {:.0})",
+        costs[costs.len() / 2],
+        costs[0],
+        costs[costs.len() - 1]
+    );
+    Ok(())
+}
+
 fn main() -> Result<(), StoreError> {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == "dispatch") {
+        dispatch(1_000, 10)?;
+        return dispatch(1_000_000, 100_000);
+    }
     if let [run, rounds] = &words[..]
         && run == "run"
     {

@@ -270,6 +270,7 @@ fn description(queue: &Text, when: &When, url: Option<&str>) -> Spec {
         },
         overlap: Overlap::default(),
         permanent: None,
+        within: model::Within::default(),
         request_id: None,
         catch_up: CatchUp::default(),
     }

@@ -138,6 +138,7 @@ impl Client {
             policy,
             overlap,
             permanent: None,
+            within: model::Within::default(),
             request_id: None,
             catch_up: CatchUp::default(),
         };

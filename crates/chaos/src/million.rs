@@ -128,6 +128,7 @@ fn job(rng: &mut Rng, number: u64) -> (ShardId, Vec<Change>) {
         overlap: Overlap::default(),
         catch_up: CatchUp::default(),
         permanent: None,
+        within: model::Within::default(),
         request_id: None,
     };
     let add = |key: Key, row: Row| Change { key, expect: Expect::Absent, row: Some(row) };
@@ -180,6 +181,8 @@ fn job(rng: &mut Rng, number: u64) -> (ShardId, Vec<Change>) {
         policy: Policy::default(),
         checkpoint: 0,
         fresh: false,
+        start_by: None,
+        finish_by: None,
         body: Some(Arc::new(spec)),
     };
     (slot.shard(), vec![add(Key::Run(run), Row::Run(row))])

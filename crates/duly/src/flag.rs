@@ -1,7 +1,7 @@
 //! Values of flags: sizes, durations within bounds, paths of programs. What is refused is told with
 //! what is expected.
 
-use crate::limits::GRACE_MAX;
+use crate::limits::{BREAKER_MAX, BREAKER_MIN, GRACE_MAX};
 use model::Span;
 use std::time::Duration;
 
@@ -40,5 +40,15 @@ pub fn grace(text: &str) -> Result<Duration, String> {
     match micros <= GRACE_MAX.micros() {
         true => Ok(Duration::from_micros(micros.unsigned_abs())),
         false => Err("at most 1h".to_string()),
+    }
+}
+
+/// A window or a pause of a breaker: shorter ones would say nothing, longer ones keep a run waiting
+/// for a destination that works.
+pub fn breaker(text: &str) -> Result<Span, String> {
+    let micros = wire::duration::parse(text).map_err(|error| error.to_string())?;
+    match (BREAKER_MIN.micros()..=BREAKER_MAX.micros()).contains(&micros) {
+        true => Ok(Span::from_micros(micros)),
+        false => Err("from 100ms to 1h".to_string()),
     }
 }

@@ -143,6 +143,8 @@ fn body(args: &CreateArgs) -> Result<Value, Failure> {
         ("queue", &args.queue),
         ("group", &args.group),
         ("timeout", &args.timeout),
+        ("start_within", &args.start_within),
+        ("finish_within", &args.finish_within),
         ("owner", &args.owner),
         ("idempotency_key", &args.idempotency_key),
     ];

@@ -39,6 +39,12 @@ pub struct CreateArgs {
     pub priority: Option<u8>,
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
+    /// A run that has not started so long after it was due expires
+    #[arg(long, value_name = "DURATION")]
+    pub start_within: Option<String>,
+    /// A run that is not done so long after it was due expires
+    #[arg(long, value_name = "DURATION")]
+    pub finish_within: Option<String>,
     #[arg(long, value_name = "N")]
     pub max_retries: Option<u64>,
     #[arg(long)]

@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 /// What a person wrote, of what the server shows.
-pub const DEFINITION: [&str; 14] = [
+pub const DEFINITION: [&str; 16] = [
     "owner",
     "tags",
     "schedule",
@@ -33,6 +33,8 @@ pub const DEFINITION: [&str; 14] = [
     "group",
     "retry",
     "timeout",
+    "start_within",
+    "finish_within",
     "overlap",
     "catch_up",
 ];

@@ -3,7 +3,7 @@
 
 use crate::client::Server;
 use crate::failure::{EXIT_NOT_FOUND, EXIT_REFUSED, EXIT_USAGE, Failure};
-use crate::{clock, stores};
+use crate::{clock, flow_flag, stores};
 use clap::{Subcommand, ValueEnum};
 use http_api::Scope;
 use http_api::keys::{self, Wanted};
@@ -44,6 +44,9 @@ pub struct CreateArgs {
     /// Whose key this is, for people
     #[arg(long)]
     name: Option<String>,
+    /// What it may submit at most, such as 50/s; without it as much as its namespace
+    #[arg(long, value_name = "RATE", value_parser = flow_flag::key_rate)]
+    rate: Option<u32>,
     #[command(flatten)]
     where_: Where,
 }
@@ -101,13 +104,18 @@ fn create(args: &CreateArgs) -> Result<String, Failure> {
     let made: ApiKeyMade = match &args.where_.data {
         Some(data) => {
             let store = open(data)?;
-            let wanted = Wanted { scope, namespace, name: args.name.clone() };
+            let name = args.name.clone();
+            let wanted = Wanted { scope, namespace, name, submissions_per_s: args.rate };
             let minted = keys::mint(wanted, None, clock::now());
             put(store.as_ref(), &minted.id, &minted.key, None)?;
             ApiKeyMade { key: minted.text, about: http_api::shown(&minted.id, &minted.key) }
         }
         None => {
-            let body = json!({"scope": scope.name(), "namespace": namespace, "name": args.name});
+            let mut body =
+                json!({"scope": scope.name(), "namespace": namespace, "name": args.name});
+            if let Some(rate) = args.rate {
+                body["submissions_per_s"] = json!(rate);
+            }
             read(&args.where_.server.everywhere().post("/v1/api-keys", body.to_string())?)?
         }
     };

@@ -31,3 +31,7 @@ pub const TOP_NEXT: usize = 8;
 
 /// Attempts under way may take so long to finish when the process is told to stop, at most.
 pub const GRACE_MAX: Span = Span::from_secs(3_600);
+
+/// The shortest and the longest window and pause of a breaker.
+pub const BREAKER_MIN: Span = Span::from_millis(100);
+pub const BREAKER_MAX: Span = Span::from_secs(3_600);

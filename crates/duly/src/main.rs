@@ -12,12 +12,15 @@ mod cluster;
 mod config;
 mod dead;
 mod demo;
+mod destinations;
 mod doctor;
 mod egress;
 mod events;
 mod failure;
 mod fault;
 mod flag;
+mod flow;
+mod flow_flag;
 mod job;
 mod job_apply;
 mod job_args;
@@ -61,7 +64,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the server.
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     /// Receive webhooks, check their signature, print them.
     Listen(listen::Args),
     /// See with your own eyes what happens in a crash. Needs no server.
@@ -87,6 +90,9 @@ enum Command {
     /// See, pause and resume queues.
     #[command(subcommand)]
     Queue(queue::QueueCommand),
+    /// Where runs are sent to, and what of it fails.
+    #[command(subcommand)]
+    Destination(destinations::DestinationCommand),
     /// The nodes that share a store, and their shards.
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
@@ -146,6 +152,7 @@ fn main() -> ExitCode {
         Command::Run(command) => run::run(&command),
         Command::Dead(command) => dead::run(&command),
         Command::Queue(command) => queue::queue(&command),
+        Command::Destination(command) => destinations::run(&command),
         Command::Cluster(command) => cluster::run(&command),
         Command::Outbox(command) => outbox::run(&command),
         Command::Operation(command) => queue::operation(&command),
@@ -169,9 +176,8 @@ fn main() -> ExitCode {
 /// The command line; with `--config` its file stands behind it.
 fn parse() -> Result<Cli, failure::Failure> {
     let cli = Cli::parse();
-    let Command::Serve(serve::Args { config: Some(path), .. }) = &cli.command else {
-        return Ok(cli);
-    };
+    let Command::Serve(args) = &cli.command else { return Ok(cli) };
+    let Some(path) = &args.config else { return Ok(cli) };
     let command = config::with_file(Cli::command(), path)?;
     Ok(Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit()))
 }

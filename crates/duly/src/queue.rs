@@ -1,6 +1,6 @@
 //! `duly queue …`, `duly hold`, `duly release`, `duly operation …`.
 
-use crate::failure::Failure;
+use crate::failure::{EXIT_USAGE, Failure};
 use crate::job::{Out, given};
 use crate::show::{self, Column};
 use clap::Subcommand;
@@ -12,6 +12,8 @@ pub enum QueueCommand {
     List(ListArgs),
     /// Show a queue.
     Show(OneArgs),
+    /// Set what a queue allows; what is not given is not limited any more.
+    Set(SetArgs),
     /// Start nothing more of a queue.
     Pause(PauseArgs),
     /// Start runs of a queue again.
@@ -45,6 +47,38 @@ pub struct OneArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct SetArgs {
+    /// Which queue
+    name: String,
+    /// Attempts that run at the same time
+    #[arg(long, value_name = "COUNT")]
+    max_running: Option<u32>,
+    /// Attempts that start in a time, for example 50/s or 100/m
+    #[arg(long)]
+    rate: Option<String>,
+    /// Starts at once after a pause
+    #[arg(long, value_name = "COUNT", requires = "rate")]
+    burst: Option<u32>,
+    /// Attempts of each group that run at the same time
+    #[arg(long, value_name = "COUNT")]
+    group_max_running: Option<u32>,
+    /// Attempts of each group that start in a time
+    #[arg(long, value_name = "RATE")]
+    group_rate: Option<String>,
+    /// Starts of a group at once after a pause
+    #[arg(long, value_name = "COUNT", requires = "group_rate")]
+    group_burst: Option<u32>,
+    /// Starts that a group has in its turn, for example cust-42=3; may be given several times
+    #[arg(long, value_name = "GROUP=COUNT")]
+    weight: Vec<String>,
+    /// Take all limits off
+    #[arg(long, conflicts_with_all = ["max_running", "rate", "group_max_running", "group_rate", "weight"])]
+    clear: bool,
+    #[command(flatten)]
+    out: Out,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct PauseArgs {
     /// Which queue
     name: String,
@@ -56,14 +90,29 @@ pub struct PauseArgs {
     out: Out,
 }
 
+#[derive(Debug, Subcommand)]
+pub enum HoldCommand {
+    /// List what is held, and why.
+    List(HoldListArgs),
+}
+
 #[derive(Debug, clap::Args)]
+pub struct HoldListArgs {
+    #[command(flatten)]
+    out: Out,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct HoldArgs {
+    #[command(subcommand)]
+    command: Option<HoldCommand>,
     /// Only this queue
     #[arg(long)]
     queue: Option<String>,
     /// Why; whoever finds it held will ask
-    #[arg(long)]
-    reason: String,
+    #[arg(long, required = true)]
+    reason: Option<String>,
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     #[command(flatten)]
@@ -102,6 +151,14 @@ pub fn queue(command: &QueueCommand) -> Result<String, Failure> {
             args.out.list(&text, &QUEUES, "duly queue list")
         }
         QueueCommand::Show(args) => args.out.one(&args.out.server.get(&path(&args.name, "")?)?),
+        QueueCommand::Set(args) => {
+            let body = limits(args)?;
+            args.out.one(&args.out.server.ask(
+                "PUT",
+                &path(&args.name, "")?,
+                Some(body.to_string()),
+            )?)
+        }
         QueueCommand::Pause(args) => {
             let body = given(&[("reason", &args.reason), ("until", &args.until)]);
             args.out.one(&args.out.server.post(&path(&args.name, "/pause")?, body.to_string())?)
@@ -110,6 +167,45 @@ pub fn queue(command: &QueueCommand) -> Result<String, Failure> {
             args.out.one(&args.out.server.post(&path(&args.name, "/resume")?, "{}".to_string())?)
         }
     }
+}
+
+fn usage(message: String) -> Failure {
+    Failure { exit: EXIT_USAGE, message, help: "duly queue set --help".to_string() }
+}
+
+fn limits(args: &SetArgs) -> Result<Value, Failure> {
+    let mut weights = serde_json::Map::new();
+    for weight in &args.weight {
+        let parsed =
+            weight.rsplit_once('=').and_then(|(group, n)| Some((group, n.parse::<u32>().ok()?)));
+        let Some((group, count)) = parsed else {
+            return Err(usage(format!(
+                "--weight {weight}: a group and a whole number are expected, for example --weight cust-42=3"
+            )));
+        };
+        weights.insert(group.to_string(), json!(count));
+    }
+    let given = args.max_running.is_some()
+        || args.rate.is_some()
+        || args.group_max_running.is_some()
+        || args.group_rate.is_some()
+        || !weights.is_empty();
+    if !given && !args.clear {
+        return Err(usage(
+            "nothing to set: give --max-running, --rate, --group-max-running, --group-rate or --weight, or --clear to take all limits off".to_string(),
+        ));
+    }
+    Ok(json!({
+        "max_running": args.max_running,
+        "rate": args.rate,
+        "burst": args.burst,
+        "groups": {
+            "max_running": args.group_max_running,
+            "rate": args.group_rate,
+            "burst": args.group_burst,
+            "weights": weights,
+        },
+    }))
 }
 
 fn path(queue: &str, what: &str) -> Result<String, Failure> {
@@ -129,10 +225,44 @@ pub fn operation(command: &OperationCommand) -> Result<String, Failure> {
 }
 
 pub fn hold(args: &HoldArgs) -> Result<String, Failure> {
-    let mut body = given(&[("until", &args.until)]);
-    body["reason"] = json!(args.reason);
+    if let Some(HoldCommand::List(args)) = &args.command {
+        return holds(&args.out);
+    }
+    let mut body = given(&[("reason", &args.reason), ("until", &args.until)]);
     scoped(&mut body, args.queue.as_deref(), &args.out);
     args.out.one(&args.out.server.post("/v1/hold", body.to_string())?)
+}
+
+fn holds(out: &Out) -> Result<String, Failure> {
+    let text = out.server.get("/v1/holds")?;
+    if out.json {
+        return Ok(show::json(&text));
+    }
+    let value = show::parsed(&text)?;
+    let held = value["items"].as_array().cloned().unwrap_or_default();
+    if held.is_empty() {
+        return Ok("nothing is held\n".to_string());
+    }
+    let mut rows = vec![["HELD", "REASON", "UNTIL"].map(str::to_string).to_vec()];
+    for one in &held {
+        let part =
+            if one["everywhere"] == json!(false) { " (in a part of the shards)" } else { "" };
+        let held = format!("{}{part}", held_words(one));
+        rows.push(vec![held, show::plain(&one["reason"]), show::plain(&one["until"])]);
+    }
+    let mut table = show::grid(&rows);
+    if value["complete"] == json!(false) {
+        table.push_str("there are more\n");
+    }
+    Ok(table)
+}
+
+/// What a hold stops, in words.
+pub fn held_words(hold: &Value) -> String {
+    let scope = &hold["scope"];
+    let of =
+        |kind: &str| scope[kind].as_str().map(|_| format!("{kind} {}", show::plain(&scope[kind])));
+    of("queue").or_else(|| of("namespace")).unwrap_or_else(|| "everything".to_string())
 }
 
 pub fn release(args: &ReleaseArgs) -> Result<String, Failure> {

@@ -1,13 +1,15 @@
 //! `duly serve`: the store, the node, the executor and the HTTP interface in one process, and their
 //! orderly end.
 
+use crate::destinations::Known;
 use crate::egress::Egress;
 use crate::failure::{EXIT_REFUSED, Failure};
+use crate::flow::Flow;
 use crate::joining::{self, Role};
 use crate::target_test::Tester;
 use crate::vault::{self, Vault};
 use crate::{clock, flag, log, outbox_source, stores};
-use executor::{Commands, Executor, Options, Whose};
+use executor::{Commands, Destinations, Executor, Options, Whose};
 use http_api::tls::Tls;
 use http_api::{Api, Bounds, routes, serve};
 use model::Span;
@@ -90,6 +92,8 @@ pub struct Args {
     #[command(flatten)]
     egress: Egress,
     #[command(flatten)]
+    flow: Flow,
+    #[command(flatten)]
     joining: joining::Joining,
     /// A program that jobs may run, by its whole path; may be given several times, in the environment
     /// with commas. Whoever may make jobs may run it, as the user that duly runs as
@@ -163,7 +167,11 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         false => Whose::All,
     };
     let commands = Commands::new(args.allow_command.clone());
-    let options = Options { client, secrets: vault.clone(), commands, whose };
+    let destinations = Arc::new(Destinations::new(args.flow.breaker()));
+    let known = Arc::new(Known(destinations.clone()));
+    let shares = Arc::new(args.flow.shares(args.store.is_exclusive()));
+    let secrets = vault.clone();
+    let options = Options { client, secrets, commands, destinations, shares, whose };
     let tester = Arc::new(Tester::new(options.clone()));
     if !args.joining.has(Role::Worker) || whose == Whose::All {
         // Those of our own shards are somebody else's, or we have none.
@@ -174,7 +182,8 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
         }
     }
     let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
-    let api = Arc::new(Api::new(node.handle(), listen, vault, tester, args.allow_command.clone()));
+    let (quotas, allowed) = (args.flow.quotas(), args.allow_command.clone());
+    let api = Arc::new(Api::new(node.handle(), listen, vault, tester, known, quotas, allowed));
     api.ring.fill(&keys);
     let others = joined.map(|joined| {
         api.join(joined.peers.clone());

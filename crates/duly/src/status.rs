@@ -2,6 +2,8 @@
 
 use crate::client::Server;
 use crate::failure::Failure;
+use crate::queue::held_words;
+use crate::show;
 use serde_json::{Value, json};
 
 #[derive(Debug, clap::Args)]
@@ -30,6 +32,8 @@ pub fn run(args: &Args) -> Result<String, Failure> {
     // Not ready is an answer, not a failure of this command.
     let ready = args.server.get("/readyz").is_ok();
     let metrics = args.server.get("/metrics")?;
+    // A server of a former version does not tell.
+    let holds: Value = args.server.get_json("/v1/holds").unwrap_or_default();
     let count = |series: &str| -> u64 {
         let line = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         line.and_then(|value| value.parse().ok()).unwrap_or(0)
@@ -43,6 +47,7 @@ pub fn run(args: &Args) -> Result<String, Failure> {
         let all = json!({
             "address": args.server.url(), "health": health, "version": version["version"],
             "tzdb": version["tzdb"], "store": version["store"], "counts": counts,
+            "holds": holds["items"],
         });
         return Ok(format!("{all}\n"));
     }
@@ -57,6 +62,10 @@ pub fn run(args: &Args) -> Result<String, Failure> {
     let (kind, durability) = (kind.unwrap_or("?"), durability.unwrap_or("?"));
     let answers = if store["answers"] == json!(false) { " (DOES NOT ANSWER now)" } else { "" };
     text.push_str(&format!("store               {kind}: {durability}{answers}\n"));
+    for hold in holds["items"].as_array().into_iter().flatten() {
+        let (what, reason) = (held_words(hold), show::plain(&hold["reason"]));
+        text.push_str(&format!("HELD                {what}: {reason} (duly hold list)\n"));
+    }
     for (name, value) in counts {
         text.push_str(&format!("{name:19} {value}\n"));
     }

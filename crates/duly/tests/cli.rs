@@ -68,8 +68,17 @@ fn a_day_at_the_command_line() {
     says(&server, &["queue", "pause", "money", "--reason", "look"]);
     assert!(says(&server, &["queue", "show", "money"]).contains("look"));
     says(&server, &["queue", "resume", "money"]);
+    assert_eq!(says(&server, &["hold", "list"]), "nothing is held\n");
+    says(&server, &["hold", "--queue", "money", "--reason", "audit"]);
     says(&server, &["hold", "--reason", "fire drill"]);
+    let held = says(&server, &["hold", "list"]);
+    assert!(held.contains("everything") && held.contains("fire drill"), "{held}");
+    assert!(held.contains("queue money") && held.contains("audit"), "{held}");
+    assert!(says(&server, &["status"]).contains("everything: fire drill"));
+    assert_eq!(json_of(&server, &["status"])["holds"][0]["reason"], "fire drill");
     says(&server, &["release"]);
+    assert_eq!(json_of(&server, &["hold", "list"])["items"][0]["scope"]["queue"], "money");
+    says(&server, &["release", "--queue", "money"]);
     assert_eq!(json_of(&server, &["run", "cancel", run])["status"], "cancelled");
     assert!(says(&server, &["job", "occurrences", "bills", "--limit", "3"]).contains("planned"));
     let from = ["job", "backfill", "bills", "--from", "2026-01-01T00:00:00Z"];

@@ -43,6 +43,9 @@ fn violations(ours: &BTreeSet<String>, graph: &Graph) -> Vec<String> {
     for other in reach(graph, "wire").intersection(ours) {
         found.push(format!("wire depends on nothing of ours and must not reach {other}"));
     }
+    for other in reach(graph, "duly-client").intersection(ours) {
+        found.push(format!("duly-client is for users of a server and must not reach {other}"));
+    }
     for name in ours {
         let direct = graph.get(name).cloned().unwrap_or_default();
         for other in &direct {
@@ -145,6 +148,10 @@ fn each_rule_can_be_broken() {
         (&[("model", "tokio")], "shard is pure and must not reach tokio"),
         (&[("shard", "store")], "shard does not know storage and must not reach store"),
         (&[("wire", "x"), ("x", "model")], "wire depends on nothing of ours"),
+        (
+            &[("duly-client", "wire")],
+            "duly-client is for users of a server and must not reach wire",
+        ),
         (&[("node", "store-sqlite")], "only duly names backends, node must not name store-sqlite"),
         (&[("http", "rusqlite")], "SQL lives in the backends, http must not use rusqlite"),
     ] {

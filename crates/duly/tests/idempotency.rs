@@ -95,6 +95,9 @@ impl World {
                 let id = made["id"].as_str().expect("an id");
                 Some((format!("/v1/operations/{id}/cancel"), json!({})))
             }
+            ("PUT", "/v1/queues/{queue}") => {
+                Some(("/v1/queues/limited".into(), json!({"max_running": 3})))
+            }
             ("POST", "/v1/queues/{queue}/pause" | "/v1/queues/{queue}/resume") => {
                 let mut job = later();
                 job["queue"] = json!("quiet");

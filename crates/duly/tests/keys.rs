@@ -178,6 +178,30 @@ fn an_admin_of_one_namespace_rules_that_one() {
         with(&server, &own, "DELETE", &format!("/v1/api-keys/{id}"), &json!({})).status,
         404
     );
+    // Of what is held each sees what concerns it, in the form that releases it.
+    let held = |key: &str| {
+        let held = with(&server, key, "GET", "/v1/holds", &json!({})).json();
+        assert_eq!(held["complete"], true, "{held}");
+        let items = held["items"].as_array().expect("items").iter();
+        items.map(|one| one["scope"].clone()).collect::<Vec<_>>()
+    };
+    let hold = |key: &str, scope: Value| {
+        let body = json!({"scope": scope, "reason": "test"});
+        assert_eq!(with(&server, key, "POST", "/v1/hold", &body).status, 200, "{scope}");
+    };
+    let (team, bills) = (json!({"namespace": "team-a"}), json!({"queue": "bills"}));
+    hold(&own, team.clone());
+    hold(&own, bills.clone());
+    hold(&all, json!({"queue": "mine"}));
+    assert_eq!(held(&own), [team.clone(), bills.clone()]);
+    assert_eq!(held(&all), [team.clone(), json!({"queue": "mine"})], "queues of others are theirs");
+    hold(&all, json!("all"));
+    assert_eq!(held(&own), [json!("all"), team.clone(), bills.clone()]);
+    for scope in held(&own).into_iter().skip(1) {
+        let reply = with(&server, &own, "POST", "/v1/release", &json!({"scope": scope}));
+        assert_eq!(reply.status, 200, "{}", reply.text);
+    }
+    assert_eq!(held(&own), [json!("all")]);
     for bad in [json!({}), json!({"scope": "root"}), json!({"scope": "read", "namespace": "A b"})] {
         assert_eq!(with(&server, &all, "POST", "/v1/api-keys", &bad).status, 422, "{bad}");
     }

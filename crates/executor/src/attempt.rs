@@ -1,23 +1,27 @@
 //! One attempt: from a lease to its settle. Whatever happens on the way, it is settled once, and the
 //! settle is repeated until it is answered.
 
+use crate::breaker::{Sign, Turn};
 use crate::claim::{Context, Phase};
 use crate::connection::Until;
-use crate::limits::{HOST_WAIT_MAX, SETTLE_AGAIN_FIRST, SETTLE_AGAIN_MAX, SETTLE_TRIES};
+use crate::limits::{
+    HOST_WAIT_MAX, SETTLE_AGAIN_FIRST, SETTLE_AGAIN_MAX, SETTLE_TRIES, SHARE_TURN,
+};
 use crate::message::Message;
 use crate::place::Place;
 use crate::request::Saying;
 use crate::slots::{Entry, Slot};
 use crate::{from_spec, publish, verdict};
 use hyper::Uri;
-use model::{Cause, RunId, ShardId, Spec, Target, Text};
+use model::{Cause, RunId, ShardId, Spec, Target, Text, Time};
 use node::clock::BootClock;
-use node::crash;
+use node::events::What;
+use node::{crash, random};
 use shard::command::{Answer, Command, End, Leased, Settle};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use wire::trace;
+use wire::{timestamp, trace};
 
 /// A claimed run with everything that sending needs.
 #[derive(Debug)]
@@ -80,13 +84,29 @@ pub async fn run(context: Arc<Context>, job: Job, entry: Entry, mut phase: watch
 
 async fn work(context: &Context, job: &Job, entry: Entry) -> End {
     let Some(slot) = slot(job, entry).await else { return back(context, job) };
+    // Programs of this machine have no breaker: how they end is their own affair.
+    let under = match &job.work {
+        Work::Command => None,
+        _ => match context.ask(job) {
+            Ok(under) => Some(under),
+            Err(until) => return kept_back(context, job, until),
+        },
+    };
+    if let Err(until) = context.slots.pace(&job.place, context.node.now()) {
+        return End::Snoozed { until };
+    }
     let left = job.leased.deadline.since(context.node.now());
     if left.micros() <= 0 {
         return End::TimedOut;
     }
     let (until, began) = (Until::after(left), BootClock.local());
+    let mut sign = None;
     let end = match (&job.work, &job.spec.target) {
-        (Work::Webhook(uri), _) => webhook(context, job, uri, until).await,
+        (Work::Webhook(uri), _) => {
+            let (end, said) = webhook(context, job, uri, until).await;
+            sign = said;
+            end
+        }
         (Work::Command, Target::Command { argv, env }) => {
             crash::point("send-before");
             let (message, policy) = (message(context, job), &job.spec.policy);
@@ -95,22 +115,49 @@ async fn work(context: &Context, job: &Job, entry: Entry) -> End {
         (Work::Message, Target::Publish(broker)) => {
             crash::point("send-before");
             let (message, client) = (message(context, job), &context.options.client);
-            context.publisher.send(client, broker, &job.place, &message, until).await
+            let end = context.publisher.send(client, broker, &job.place, &message, until).await;
+            sign = verdict::sign_of_message(&end);
+            end
         }
         (Work::Command | Work::Message, _) => failed("the run has another target", false),
     };
     slot.ended(BootClock.local().since(began));
+    let turn = under.and_then(|under| under.ended(sign, context.node.now(), random::bits()));
+    if let Some(turn) = turn {
+        tell(context, job, turn);
+    }
     end
 }
 
-async fn webhook(context: &Context, job: &Job, uri: &Uri, until: Until) -> End {
+/// The state of a destination has changed: people hear of it.
+fn tell(context: &Context, job: &Job, turn: Turn) {
+    let (host, namespace) = (job.place.to_string(), job.spec.namespace);
+    let metrics = context.node.metrics();
+    let what = match turn {
+        Turn::Opened { until } => {
+            metrics.destinations_opened.add(1);
+            let shown = timestamp::format(until.micros());
+            tracing::warn!(host, until = shown, "the destination fails; its runs wait");
+            What::DestinationOpened { host: Text::from(host), until }
+        }
+        Turn::Closed => {
+            metrics.destinations_closed.add(1);
+            tracing::info!(host, "the destination works again");
+            What::DestinationClosed { host: Text::from(host) }
+        }
+    };
+    context.node.tell(namespace, what);
+}
+
+async fn webhook(context: &Context, job: &Job, uri: &Uri, until: Until) -> (End, Option<Sign>) {
     let request = match saying(context, job).request(uri, &*context.options.secrets) {
         Ok(request) => request,
-        Err(why) => return failed(&why, true),
+        Err(why) => return (failed(&why, true), None),
     };
     crash::point("send-before");
     let heard = context.options.client.send(&job.place, request, until, context.node.now()).await;
-    verdict::of(heard, from_spec::permanent(&job.spec))
+    let sign = verdict::sign(&heard);
+    (verdict::of(heard, from_spec::permanent(&job.spec)), sign)
 }
 
 /// Waits for the host's next slot, for a moment: the attempt's time is running.
@@ -129,6 +176,33 @@ async fn slot(job: &Job, entry: Entry) -> Option<Slot> {
 /// Nothing was sent, so nothing is spent: the run comes again when its host has had time.
 pub fn back(context: &Context, job: &Job) -> End {
     End::Snoozed { until: context.slots.come_again(&job.place, context.node.now()) }
+}
+
+/// There are more nodes than its destination may have attempts under way, and it may take longer than
+/// the turn that each of them has.
+pub fn never(job: &Job) -> End {
+    let place = &job.place;
+    failed(
+        &format!(
+            "nothing was sent: the limit in_flight of {place} is below the number of nodes, which take \
+             turns; give the job a timeout of less than {}, or raise the limit",
+            wire::duration::format(SHARE_TURN.micros())
+        ),
+        false,
+    )
+}
+
+/// Its destination fails. Nothing was sent, and unless told otherwise nothing is spent.
+pub fn kept_back(context: &Context, job: &Job, until: Time) -> End {
+    context.node.metrics().kept_back.add(1);
+    match context.destinations.settings().spend_retries {
+        false => End::Snoozed { until },
+        true => {
+            let at = timestamp::format(until.micros());
+            let error = format!("nothing was sent: {} fails, and its breaker is open", job.place);
+            failed(&format!("{error} until {at} at least"), true)
+        }
+    }
 }
 
 fn message<'a>(context: &Context, job: &'a Job) -> Message<'a> {

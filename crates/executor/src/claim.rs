@@ -2,18 +2,20 @@
 //! sent, waits for its host in a bounded room, or is put back for later, and the loop goes on to
 //! whatever stands behind it. So a slow host holds up its own runs, and nobody else's.
 
-use crate::attempt::{self, Job, back};
+use crate::attempt::{self, Job, back, kept_back, never};
 use crate::client::Client;
 use crate::command::Commands;
+use crate::destinations::{Destinations, Under};
 use crate::limits::{
     CLAIM_AGAIN, CLAIM_BATCH, CLAIM_MARGIN, CLAIM_WAIT, IDLE_TIME_MAX, IN_FLIGHT_MAX, LEASE,
-    WAITING_MAX,
+    SHARE_LOOK, WAITING_MAX,
 };
 use crate::publish::Publisher;
 use crate::secrets::Secrets;
+use crate::shares::Shares;
 use crate::slots::{Entry, Slots};
 use model::row::Holder;
-use model::{ShardId, Slot, Target, Text};
+use model::{ShardId, Slot, Target, Text, Time};
 use node::{NodeHandle, SeenQueue, Tasks};
 use shard::command::{Answer, Claim, Command, End, Leased, Settle};
 use std::sync::Arc;
@@ -30,6 +32,8 @@ pub struct Options {
     pub client: Arc<Client>,
     pub secrets: Arc<dyn Secrets>,
     pub commands: Commands,
+    pub destinations: Arc<Destinations>,
+    pub shares: Arc<Shares>,
     pub whose: Whose,
 }
 
@@ -57,8 +61,32 @@ pub struct Context {
     pub tasks: Tasks,
     pub options: Options,
     pub slots: Slots,
+    pub destinations: Arc<Destinations>,
     pub publisher: Arc<Publisher>,
     attempts: Arc<Semaphore>,
+}
+
+impl Context {
+    /// Is the run kept back because its destination fails? Until when?
+    fn look(&self, job: &Job) -> Option<Time> {
+        let run = job.leased.run;
+        self.destinations.look(job.spec.namespace, &job.place, run, self.node.now())
+    }
+
+    /// Does the limit of its destination allow it now? If not, how does its attempt end?
+    fn room(&self, job: &Job) -> Result<(), End> {
+        match self.slots.look(&job.place, self.node.now(), job.leased.deadline) {
+            Ok(()) => Ok(()),
+            Err(Some(until)) => Err(End::Snoozed { until }),
+            Err(None) => Err(never(job)),
+        }
+    }
+
+    /// May its attempt begin? If not, when shall it come again?
+    pub fn ask(&self, job: &Job) -> Result<Under, Time> {
+        let run = job.leased.run;
+        self.destinations.ask(job.spec.namespace, &job.place, run, self.node.now())
+    }
 }
 
 #[derive(Debug)]
@@ -78,14 +106,19 @@ impl Executor {
         let (phase, phases) = watch::channel(Phase::Work);
         let attempts = Arc::new(Semaphore::new(ATTEMPTS_MAX));
         let commands = options.commands.clone();
-        let (slots, all) = (Slots::default(), attempts.clone());
+        let (slots, all) = (Slots::new(options.shares.clone()), attempts.clone());
+        if !options.shares.is_empty() {
+            tasks.start(follow(node.clone(), options.shares.clone(), phases.clone()));
+        }
         let publisher = Arc::new(Publisher::default());
+        let destinations = options.destinations.clone();
         tasks.start(sweep(options.client.clone(), publisher.clone(), phases.clone()));
         let context = Arc::new(Context {
             node,
             tasks: tasks.clone(),
             options,
             slots,
+            destinations,
             publisher,
             attempts: all,
         });
@@ -110,6 +143,22 @@ impl Executor {
             let _ = self.phase.send(Phase::Release);
             let all = self.attempts.acquire_many(ATTEMPTS_MAX as u32);
             let _ = tokio::time::timeout(RELEASE_WAIT, all).await;
+        }
+    }
+}
+
+/// Tells the shares which nodes live: by changes, and now and then, because some of it goes by time.
+async fn follow(node: NodeHandle, shares: Arc<Shares>, mut phases: watch::Receiver<Phase>) {
+    let mut views = node.views();
+    let ended = phases.wait_for(|phase| *phase == Phase::Release);
+    tokio::pin!(ended);
+    loop {
+        let view = views.borrow_and_update().clone();
+        shares.seen(view.node, view.alive().map(|lease| lease.node).collect(), node.now());
+        tokio::select! {
+            _ = &mut ended => return,
+            changed = views.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(SHARE_LOOK) => {}
         }
     }
 }
@@ -207,13 +256,22 @@ async fn begin(
                 continue;
             }
         };
+        // Before it takes a slot: those of other destinations need them.
+        if let Some(until) = context.look(&job) {
+            at_once.push(settled(&job.leased, kept_back(context, &job, until)));
+            continue;
+        }
+        if let Err(end) = context.room(&job) {
+            at_once.push(settled(&job.leased, end));
+            continue;
+        }
         // Who drains waits for all permits and stands before us: then nothing new begins.
         let mut told = phases.clone();
         let permit = tokio::select! {
             permit = context.attempts.clone().acquire_owned() => permit.ok(),
             _ = told.wait_for(|phase| *phase != Phase::Work) => None,
         };
-        let entry = context.slots.enter(&job.place);
+        let entry = context.slots.enter(job.spec.namespace, &job.place);
         match (permit, entry) {
             (None, _) => at_once.push(settled(&job.leased, End::Released)),
             (_, Entry::Full) => at_once.push(settled(&job.leased, back(context, &job))),

@@ -2,13 +2,14 @@
 //! settles. It lives in the node's process, so its attempts end with the node.
 //!
 //! ```text
-//!   claim ─► slots ─► attempt ─► request (headers, signatures) ─► client ─► verdict ─► settle
+//!   claim ─► breaker ─► slots ─► attempt ─► request (headers, signatures) ─► client ─► verdict ─► settle
 //!     one loop   per host,                                   pool │ dial: resolve, vet, connect,
 //!     per queue  bounded                                          │       check the peer, TLS
 //! ```
 //!
 //! - `claim`: one waiting claim per queue that has webhooks; which those are, the node tells.
 //! - `slots`: how many may go to one host at once, and what happens to the others.
+//! - `breaker`: a destination that fails is given less, `destinations`: what is known of each.
 //! - `attempt`: one run, from its lease to its settle. `request`: what is said, `sign`: signed.
 //! - `client`: one request, on a kept connection (`pool`) or a new one (`dial`, `tls`);
 //!   `connection`: one exchange, bounded in time and bytes.
@@ -19,10 +20,12 @@
 
 mod answer;
 mod attempt;
+pub mod breaker;
 mod claim;
 pub mod client;
 pub mod command;
 mod connection;
+mod destinations;
 mod dial;
 mod from_spec;
 pub mod limits;
@@ -34,6 +37,7 @@ mod publish;
 mod request;
 pub mod resolve;
 pub mod secrets;
+pub mod shares;
 pub mod sign;
 mod slots;
 mod stream;
@@ -47,6 +51,7 @@ pub use claim::{Executor, Options, Whose};
 pub use client::Client;
 pub use command::Commands;
 pub use connection::Until;
+pub use destinations::Destinations;
 pub use probe::{Probe, Probed};
 pub use secrets::Secrets;
 pub use sign::Secret;

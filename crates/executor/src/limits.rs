@@ -21,6 +21,43 @@ pub const BACK_MIN: Span = Span::from_millis(250);
 pub const BACK_MAX: Span = Span::from_secs(60);
 /// Hosts whose pace is remembered.
 pub const HOSTS_MAX: usize = 4_096;
+/// The largest limit of a destination that may be under way, and so the most slots that one of them
+/// has at a node: half of all.
+pub const LIMIT_IN_FLIGHT_MAX: u32 = IN_FLIGHT_MAX as u32 / 2;
+/// A node that comes begins with limited destinations after this: the others have seen it (3 s, the time
+/// of a lease, and a renewal), and what they began before has ended, if it had the usual 30 s.
+pub const SHARE_JOIN_WAIT: Span = Span::from_secs(35);
+/// The part of a node that went is used by the others after this.
+pub const SHARE_GROWS_AFTER: Span = Span::from_secs(15);
+/// A node that did not look at who lives for so long counts as one that comes.
+pub const SHARE_ABSENT: Span = Span::from_secs(6);
+/// Where there are more nodes than a destination may have attempts under way, they take turns of this
+/// length; an attempt that may take longer is not begun.
+pub const SHARE_TURN: Span = Span::from_secs(120);
+/// Between two turns, for clocks that differ and answers that are on their way.
+pub const SHARE_MARGIN: Span = Span::from_secs(2);
+/// How often a node looks at who lives.
+pub const SHARE_LOOK: Duration = Duration::from_secs(1);
+/// Destinations (a host and port, as one namespace uses it) whose breaker is remembered. The one that
+/// was used least lately is forgotten, and with it that it was failing.
+pub const DESTINATIONS_MAX: usize = 4_096;
+/// The window of a breaker is counted in so many slices; the oldest falls out as a whole.
+pub const BREAKER_SLICES: usize = 6;
+/// The time for which a breaker is open is doubled at most so often.
+pub const BREAKER_GROWTH_MAX: u32 = 16;
+/// It is shortened by up to this, so that many that failed together are not tried together.
+pub const BREAKER_JITTER_PERCENT: i64 = 20;
+/// Who finds the one probe under way comes again after half the time that the breaker was open, and
+/// after at least and at most this.
+pub const PROBE_AGAIN_MIN: Span = Span::from_secs(1);
+pub const PROBE_AGAIN_MAX: Span = Span::from_secs(60);
+/// Runs that a breaker keeps back come again at most so many in a second, of one destination, over at
+/// most this time after the probe: a large backlog of a dead host is looked at now and then, not all
+/// the time.
+pub const KEPT_BACK_PER_S: i64 = 500;
+pub const KEPT_BACK_SPREAD: Span = Span::from_secs(600);
+/// Runs kept back by breakers that are counted one by one; of more the number is not known.
+pub const KEPT_BACK_MAX: usize = 65_536;
 /// Runs one claim takes: what one host may have under way. A claim waits for a commit, so fewer would
 /// leave a fast receiver idle; more would take what other queues could send.
 pub const CLAIM_BATCH: usize = HOST_IN_FLIGHT_MAX;

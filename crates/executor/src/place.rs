@@ -1,6 +1,8 @@
 //! Where a webhook goes: what a URL means for dialling, pooling and counting.
 
+use crate::publish;
 use hyper::Uri;
+use model::Target;
 use std::fmt;
 use std::net::IpAddr;
 use wire::host::{self, Host};
@@ -41,6 +43,16 @@ impl Place {
         };
         let port = port.ok_or_else(|| wrong("its port is not one of 1 to 65535"))?;
         Ok(Place { tls, host, port })
+    }
+}
+
+/// Where a target of the executor is; none for what goes nowhere (a program of this machine) and what
+/// cannot be called.
+pub fn of_target(target: &Target) -> Option<Place> {
+    match target {
+        Target::Http { url, .. } => Place::of(&url.parse::<Uri>().ok()?).ok(),
+        Target::Publish(broker) => publish::place(broker).ok(),
+        _ => None,
     }
 }
 

@@ -1,16 +1,24 @@
-//! Who may send now. A host has at most 64 slots, and fewer the fewer are free in all: one slow host
-//! cannot take what the others need, and the more slow hosts there are, the less each of them can
-//! hold. It takes 184 stuck hosts at once until a further one finds nothing free, and then it
-//! waits for the first of their attempts to time out.
+//! Who may send now. A host has at most 64 slots (or its limit's share, `shares`), and fewer the fewer
+//! are free in all: one slow host cannot take what the others need, and the more slow hosts there are,
+//! the less each of them can hold. It takes 184 stuck hosts at once until a further one finds nothing
+//! free, and then it waits for the first of their attempts to time out.
 //!
 //! A claimed run whose host is full waits here for a moment (its deadline is running); a longer
 //! line is put back into the store for later, spread at the pace at which the host finishes.
+//!
+//! Namespaces take turns: a slot that becomes free goes to the next namespace that can use it, whatever
+//! the others have waiting, and to the next of its hosts. Every slot costs the same, so a turn is one
+//! slot (deficit round robin with a quantum of one). Nobody fills the waiting room: a namespace may hold
+//! as much of it as is free, so there is always room for another.
 
 use crate::limits::{
-    BACK_MAX, BACK_MIN, HOST_IN_FLIGHT_MAX, HOST_WAITING_MAX, HOSTS_MAX, IN_FLIGHT_MAX, WAITING_MAX,
+    BACK_MAX, BACK_MIN, HOST_IN_FLIGHT_MAX, HOST_WAITING_MAX, HOSTS_MAX, IN_FLIGHT_MAX,
+    KEPT_BACK_SPREAD, WAITING_MAX,
 };
 use crate::place::Place;
-use model::{Span, Time};
+use crate::shares::{Room, Shares};
+use model::{Namespace, Span, Time};
+use node::bucket::Bucket;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
@@ -24,6 +32,7 @@ const MEAN_SHIFT: u32 = 3;
 pub struct Slots {
     state: Arc<Mutex<State>>,
     freed: Arc<Notify>,
+    shares: Arc<Shares>,
 }
 
 #[derive(Debug, Default)]
@@ -31,18 +40,32 @@ struct State {
     busy: usize,
     waiting: usize,
     hosts: BTreeMap<Place, HostState>,
-    /// Hosts with somebody waiting, in turn.
-    turns: VecDeque<Place>,
+    lines: BTreeMap<Namespace, Lines>,
+    /// Namespaces with somebody waiting, in turn.
+    turns: VecDeque<Namespace>,
 }
 
 #[derive(Debug)]
 struct HostState {
     busy: usize,
-    waiting: VecDeque<oneshot::Sender<Slot>>,
+    waiting: usize,
+    /// How many it may have at once.
+    most: usize,
     /// How long its attempts take, in microseconds.
     mean: i64,
     /// When the next one that is put back shall come again.
     next: Time,
+    /// What its rate still allows.
+    bucket: Option<Bucket>,
+}
+
+/// Who waits, of one namespace.
+#[derive(Debug, Default)]
+struct Lines {
+    waiting: usize,
+    hosts: BTreeMap<Place, VecDeque<oneshot::Sender<Slot>>>,
+    /// Hosts with somebody waiting, in turn.
+    turns: VecDeque<Place>,
 }
 
 /// The right to send. Dropping it frees the slot.
@@ -62,72 +85,174 @@ pub enum Entry {
 
 impl State {
     /// May a host that has so many slots have one more?
-    fn may(&self, busy: usize) -> bool {
+    fn may(&self, host: &HostState) -> bool {
         let free = IN_FLIGHT_MAX.saturating_sub(self.busy);
         let most = match free {
             0 => 0,
-            _ if free > IN_FLIGHT_MAX / 2 => HOST_IN_FLIGHT_MAX,
-            _ if free > IN_FLIGHT_MAX / 4 => HOST_IN_FLIGHT_MAX / 4,
-            _ if free > IN_FLIGHT_MAX / 8 => HOST_IN_FLIGHT_MAX / 16,
+            _ if free > IN_FLIGHT_MAX / 2 => host.most,
+            _ if free > IN_FLIGHT_MAX / 4 => (host.most / 4).max(1),
+            _ if free > IN_FLIGHT_MAX / 8 => (host.most / 16).max(1),
             _ => 1,
         };
-        busy < most
+        host.busy < most.min(host.most)
     }
 
-    /// Counts those who wait; who left is forgotten.
-    fn count(&mut self) {
-        self.waiting = 0;
-        for place in &self.turns {
-            if let Some(host) = self.hosts.get_mut(place) {
-                host.waiting.retain(|one| !one.is_closed());
-                self.waiting += host.waiting.len();
-            }
+    fn may_at(&self, place: &Place) -> bool {
+        self.hosts.get(place).is_none_or(|host| self.may(host))
+    }
+
+    /// Forgets those of one line who left; the answer is how long it is.
+    fn tidy(&mut self, namespace: Namespace, place: &Place) -> usize {
+        let Some(lines) = self.lines.get_mut(&namespace) else { return 0 };
+        let Some(line) = lines.hosts.get_mut(place) else { return 0 };
+        let before = line.len();
+        line.retain(|one| !one.is_closed());
+        let (left, gone) = (line.len(), before - line.len());
+        lines.waiting -= gone;
+        self.waiting -= gone;
+        if let Some(host) = self.hosts.get_mut(place) {
+            host.waiting -= gone;
+        }
+        left
+    }
+
+    fn tidy_all(&mut self) {
+        let lines = self.lines.iter();
+        let all: Vec<(Namespace, Place)> = lines
+            .flat_map(|(who, lines)| lines.hosts.keys().map(|at| (*who, at.clone())))
+            .collect();
+        for (namespace, place) in all {
+            self.tidy(namespace, &place);
         }
     }
 
     fn host(&mut self, place: &Place) -> &mut HostState {
         if self.hosts.len() >= HOSTS_MAX && !self.hosts.contains_key(place) {
-            self.hosts.retain(|_, host| host.busy > 0 || !host.waiting.is_empty());
+            self.hosts.retain(|_, host| host.busy > 0 || host.waiting > 0);
         }
         self.hosts.entry(place.clone()).or_insert_with(|| HostState {
             busy: 0,
-            waiting: VecDeque::new(),
+            waiting: 0,
+            most: HOST_IN_FLIGHT_MAX,
             mean: FIRST_GUESS,
             next: Time::MIN,
+            bucket: None,
         })
+    }
+
+    fn wait(&mut self, namespace: Namespace, place: &Place) -> oneshot::Receiver<Slot> {
+        let (give, given) = oneshot::channel();
+        let lines = self.lines.entry(namespace).or_default();
+        lines.waiting += 1;
+        lines.hosts.entry(place.clone()).or_default().push_back(give);
+        if !lines.turns.contains(place) {
+            lines.turns.push_back(place.clone());
+        }
+        if !self.turns.contains(&namespace) {
+            self.turns.push_back(namespace);
+        }
+        self.waiting += 1;
+        self.host(place).waiting += 1;
+        given
+    }
+
+    /// The next of a namespace who can have a slot, if anybody can.
+    fn next_of(&mut self, namespace: Namespace) -> Option<(oneshot::Sender<Slot>, Place)> {
+        let hosts = self.lines.get(&namespace).map_or(0, |lines| lines.turns.len());
+        for _ in 0..hosts {
+            let place = self.lines.get_mut(&namespace)?.turns.pop_front()?;
+            let length = self.tidy(namespace, &place);
+            let may = self.may_at(&place);
+            let lines = self.lines.get_mut(&namespace)?;
+            if length == 0 {
+                lines.hosts.remove(&place);
+                continue;
+            }
+            let first = if may { lines.hosts.get_mut(&place)?.pop_front() } else { None };
+            if length > usize::from(first.is_some()) {
+                lines.turns.push_back(place.clone());
+            } else {
+                lines.hosts.remove(&place);
+            }
+            let Some(first) = first else { continue };
+            lines.waiting -= 1;
+            self.waiting -= 1;
+            self.busy += 1;
+            let host = self.host(&place);
+            host.waiting -= 1;
+            host.busy += 1;
+            return Some((first, place));
+        }
+        None
     }
 }
 
 impl Slots {
+    pub fn new(shares: Arc<Shares>) -> Slots {
+        Slots { shares, ..Slots::default() }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn enter(&self, place: &Place) -> Entry {
-        let mut state = self.state();
-        let (busy, queued) = {
-            let host = state.host(place);
-            host.waiting.retain(|one| !one.is_closed());
-            (host.busy, host.waiting.len())
+    /// May anything of this host begin now that ends at `deadline` at the latest? `Err` says when to
+    /// come again; none: never.
+    pub fn look(&self, place: &Place, now: Time, deadline: Time) -> Result<(), Option<Time>> {
+        let Some(limit) = self.shares.limit(place) else { return Ok(()) };
+        self.shares.ready(now).map_err(Some)?;
+        if let Some(in_flight) = limit.in_flight {
+            match self.shares.room(in_flight, now, deadline) {
+                Room::Most(most) => self.state().host(place).most = most,
+                Room::Later(at) => return Err(Some(at)),
+                Room::Never => return Err(None),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one of what the host's rate allows. `Err` says when its run shall come again: behind those
+    /// that were put back before it, at that rate.
+    pub fn pace(&self, place: &Place, now: Time) -> Result<(), Time> {
+        let Some(rate) = self.shares.limit(place).and_then(|limit| limit.rate) else {
+            return Ok(());
         };
-        if queued == 0 && state.may(busy) {
+        let rate = self.shares.rate(rate);
+        let mut state = self.state();
+        let host = state.host(place);
+        let bucket = host.bucket.get_or_insert_with(|| Bucket::full(rate, now));
+        let Err(wait) = bucket.take(rate, 1.0, now) else { return Ok(()) };
+        let pace =
+            Span::from_micros((1e6 / rate.per_s).min(KEPT_BACK_SPREAD.micros() as f64) as i64);
+        let latest = now.plus(wait).plus(KEPT_BACK_SPREAD);
+        host.next = host.next.plus(pace).max(now.plus(wait)).min(latest);
+        Err(host.next)
+    }
+
+    pub fn enter(&self, namespace: Namespace, place: &Place) -> Entry {
+        let mut state = self.state();
+        let queued = state.tidy(namespace, place);
+        if state.host(place).waiting > queued && state.may_at(place) {
+            // There is room, so those of other namespaces who are said to wait have left.
+            state.tidy_all();
+        }
+        if state.host(place).waiting == 0 && state.may_at(place) {
             state.busy += 1;
             state.host(place).busy += 1;
             return Entry::Taken(Slot { slots: self.clone(), place: place.clone() });
         }
-        if state.waiting >= WAITING_MAX {
-            state.count();
+        let mine = |state: &State| state.lines.get(&namespace).map_or(0, |lines| lines.waiting);
+        let full = |state: &State| {
+            let free = WAITING_MAX.saturating_sub(state.waiting);
+            mine(state) >= free
+        };
+        if full(&state) {
+            state.tidy_all();
         }
-        if queued >= HOST_WAITING_MAX || state.waiting >= WAITING_MAX {
+        if queued >= HOST_WAITING_MAX || full(&state) {
             return Entry::Full;
         }
-        let (give, given) = oneshot::channel();
-        state.host(place).waiting.push_back(give);
-        state.waiting += 1;
-        if !state.turns.contains(place) {
-            state.turns.push_back(place.clone());
-        }
-        Entry::Waiting(given)
+        Entry::Waiting(state.wait(namespace, place))
     }
 
     /// When a run that found no slot shall come again: behind those put back before it, at the
@@ -135,7 +260,7 @@ impl Slots {
     pub fn come_again(&self, place: &Place, now: Time) -> Time {
         let mut state = self.state();
         let host = state.host(place);
-        let pace = Span::from_micros(host.mean / HOST_IN_FLIGHT_MAX as i64 + 1);
+        let pace = Span::from_micros(host.mean / host.most.max(1) as i64 + 1);
         let latest = now.plus(BACK_MAX);
         host.next = host.next.max(now).plus(pace).min(latest);
         host.next.max(now.plus(BACK_MIN))
@@ -173,36 +298,26 @@ impl Slots {
         }
     }
 
-    /// Gives what is free to those who wait, one host after the other.
+    /// Gives what is free to those who wait, one namespace after the other.
     fn next(&self, state: &mut State) -> Vec<(oneshot::Sender<Slot>, Slot)> {
         let mut given = Vec::new();
-        if state.turns.is_empty() {
-            return given;
-        }
         let mut stuck = 0;
         while stuck < state.turns.len()
-            && let Some(place) = state.turns.pop_front()
+            && let Some(namespace) = state.turns.pop_front()
         {
-            let busy = state.host(&place).busy;
-            let may = state.may(busy);
-            let host = state.host(&place);
-            host.waiting.retain(|one| !one.is_closed());
-            let Some(give) = (if may { host.waiting.pop_front() } else { None }) else {
-                if !host.waiting.is_empty() {
-                    stuck += 1;
-                    state.turns.push_back(place);
-                }
-                continue;
-            };
-            host.busy += 1;
-            if !host.waiting.is_empty() {
-                state.turns.push_back(place.clone());
+            let found = state.next_of(namespace);
+            match state.lines.get(&namespace).is_some_and(|lines| !lines.turns.is_empty()) {
+                true => state.turns.push_back(namespace),
+                false => drop(state.lines.remove(&namespace)),
             }
-            state.busy += 1;
-            stuck = 0;
-            given.push((give, Slot { slots: self.clone(), place }));
+            match found {
+                Some((give, place)) => {
+                    stuck = 0;
+                    given.push((give, Slot { slots: self.clone(), place }));
+                }
+                None => stuck += 1,
+            }
         }
-        state.count();
         given
     }
 }
@@ -220,85 +335,5 @@ impl Drop for Slot {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use wire::host::Host;
-
-    fn place(n: usize) -> Place {
-        Place { tls: false, host: Host::Name(format!("h{n}.example")), port: 80 }
-    }
-
-    fn fill(slots: &Slots, place: &Place) -> Vec<Slot> {
-        let mut held = Vec::new();
-        while let Entry::Taken(slot) = slots.enter(place) {
-            held.push(slot);
-        }
-        held
-    }
-
-    #[test]
-    fn a_host_has_its_limit_and_others_go_on() {
-        let slots = Slots::default();
-        let held = fill(&slots, &place(1));
-        assert_eq!(held.len(), HOST_IN_FLIGHT_MAX);
-        assert_eq!(fill(&slots, &place(2)).len(), HOST_IN_FLIGHT_MAX);
-        drop(held);
-        assert_eq!(slots.state().busy, 0);
-    }
-
-    #[test]
-    fn it_takes_184_stuck_hosts_until_nothing_is_free() {
-        let slots = Slots::default();
-        let held: Vec<_> = (0..184).map(|n| fill(&slots, &place(n))).collect();
-        assert!(held.iter().all(|one| !one.is_empty()), "every host got something");
-        let all: usize = held.iter().map(Vec::len).sum();
-        assert_eq!(all, IN_FLIGHT_MAX);
-        assert!(matches!(slots.enter(&place(1_000)), Entry::Waiting(_)));
-    }
-
-    #[test]
-    fn who_waits_gets_the_next_slot_in_turn_and_who_left_is_passed_over() {
-        let slots = Slots::default();
-        let mut held = fill(&slots, &place(1));
-        let wait = || match slots.enter(&place(1)) {
-            Entry::Waiting(given) => given,
-            other => panic!("{other:?}"),
-        };
-        let (left, mut first, mut second) = (wait(), wait(), wait());
-        drop(left);
-        assert!(first.try_recv().is_err());
-        held.pop();
-        let slot = first.try_recv().expect("the first one still there");
-        assert!(second.try_recv().is_err());
-        drop(slot);
-        let second = second.try_recv().expect("then the second");
-        // A waiter that leaves after it was given a slot gives it on.
-        let (third, mut fourth) = (wait(), wait());
-        held.pop();
-        drop(third);
-        let fourth = fourth.try_recv().expect("given on");
-        drop((held, fourth, second));
-        let state = slots.state();
-        assert_eq!((state.busy, state.waiting), (0, 0));
-    }
-
-    #[test]
-    fn the_line_is_bounded_and_what_is_put_back_is_spread() {
-        let slots = Slots::default();
-        let _held = fill(&slots, &place(1));
-        // `fill` left one waiter behind, which has gone.
-        let waiting: Vec<_> = (0..HOST_WAITING_MAX).map(|_| slots.enter(&place(1))).collect();
-        assert!(waiting.iter().all(|one| matches!(one, Entry::Waiting(_))));
-        assert!(matches!(slots.enter(&place(1)), Entry::Full));
-        let now = Time::from_micros(1_000_000_000);
-        for _ in 0..1_000 {
-            slots.ended(&place(1), Span::from_secs(30));
-        }
-        let back: Vec<Time> = (0..10_000).map(|_| slots.come_again(&place(1), now)).collect();
-        assert!(back.windows(2).all(|pair| pair[0] <= pair[1]));
-        assert!(back[0] >= now.plus(BACK_MIN) && back[9_999] <= now.plus(BACK_MAX));
-        // 64 at a time, 30 s each: about two a second.
-        let soon = back.iter().filter(|at| **at < now.plus(Span::from_secs(20))).count();
-        assert!((30..60).contains(&soon), "{soon}");
-    }
-}
+#[path = "slots_tests.rs"]
+mod tests;

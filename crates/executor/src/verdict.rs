@@ -1,6 +1,7 @@
 //! What an answer means for its run.
 
 use crate::answer::Heard;
+use crate::breaker::Sign;
 use crate::limits::ERROR_CHARS;
 use crate::trouble::Trouble;
 use model::{Bytes, Span, Text};
@@ -38,6 +39,34 @@ pub fn of(heard: Result<Heard, Trouble>, permanent: &[u16]) -> End {
         retryable,
         heard.retry_after,
     )
+}
+
+/// What an answer to a webhook, or its absence, says about the destination. A receiver that says
+/// what shall become of the run is one that works; so is one that does not like the request.
+pub fn sign(heard: &Result<Heard, Trouble>) -> Option<Sign> {
+    match heard {
+        Err(Trouble::Timeout | Trouble::Silent(_)) => Some(Sign::TimedOut),
+        Err(Trouble::Failed(_)) => Some(Sign::Bad),
+        // Nothing was sent.
+        Err(Trouble::Refused(_)) => None,
+        Ok(heard) => {
+            let told = matches!(heard.outcome.as_deref(), Some("succeed" | "retry" | "fail"));
+            let bad = matches!(heard.code, 429 | 500..=599) && heard.code != 501;
+            Some(if bad && !told { Sign::Bad } else { Sign::Good })
+        }
+    }
+}
+
+/// The same of a message to a broker, by how its attempt ended.
+pub fn sign_of_message(end: &End) -> Option<Sign> {
+    match end {
+        End::Succeeded { .. } => Some(Sign::Good),
+        End::TimedOut => Some(Sign::TimedOut),
+        End::Failed { code: None, retryable: true, .. } => Some(Sign::Bad),
+        // It said no to this message.
+        End::Failed { code: Some(_), .. } => Some(Sign::Good),
+        _ => None,
+    }
 }
 
 /// The receiver is gone for good, and has not said otherwise: a recurring job is paused.
@@ -91,6 +120,27 @@ mod tests {
         assert_eq!(is_retryable(&of(Err(Trouble::Refused("x".into())), usual())), Some(false));
         assert_eq!(is_retryable(&of(Err(Trouble::Failed("x".into())), usual())), Some(true));
         assert_eq!(is_retryable(&of(Err(Trouble::Silent("x".into())), usual())), Some(true));
+    }
+
+    #[test]
+    fn only_what_says_that_a_destination_does_not_work_counts_against_it() {
+        let heard = |code, outcome: Option<&str>| {
+            let outcome = outcome.map(str::to_string);
+            sign(&Ok(Heard { code, outcome, ..Heard::default() }))
+        };
+        for code in 100..1_000 {
+            let bad = code == 429 || ((500..600).contains(&code) && code != 501);
+            let wanted = if bad { Sign::Bad } else { Sign::Good };
+            assert_eq!(heard(code, None), Some(wanted), "{code}");
+            assert_eq!(heard(code, Some("nonsense")), Some(wanted), "{code}");
+            for told in ["succeed", "retry", "fail"] {
+                assert_eq!(heard(code, Some(told)), Some(Sign::Good), "{code}");
+            }
+        }
+        assert_eq!(sign(&Err(Trouble::Timeout)), Some(Sign::TimedOut));
+        assert_eq!(sign(&Err(Trouble::Silent("x".into()))), Some(Sign::TimedOut));
+        assert_eq!(sign(&Err(Trouble::Failed("x".into()))), Some(Sign::Bad));
+        assert_eq!(sign(&Err(Trouble::Refused("x".into()))), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::door::RequestId;
 use crate::jobs::{HeaderKey, asked_by, json_text, key_header, read};
 use crate::limits::{BATCH_MAX, BATCH_SLICE, BATCH_SLICE_BYTES, BODY_MAX, LINE_MAX, NDJSON_MAX};
+use crate::quota::Submitter;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, naming};
@@ -33,7 +34,8 @@ pub async fn batch(
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let lines = kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(NDJSON));
     let key = key_header(request.headers())?;
-    let mut maker = Maker { api: &api, namespace, request_id, key, new: false };
+    let submitter = request.extensions().get::<Submitter>().cloned().ok_or_else(unexpected)?;
+    let mut maker = Maker { api: &api, namespace, submitter, paid: 1, request_id, key, new: false };
     let body = request.into_body();
     let results = if lines { maker.by_lines(body).await? } else { maker.whole(body).await? };
     let headers = [("idempotency-replayed", if maker.new { "false" } else { "true" })];
@@ -57,6 +59,9 @@ enum Item {
 struct Maker<'a> {
     api: &'a Api,
     namespace: Namespace,
+    submitter: Submitter,
+    /// Items that the quota was asked for already: the door asked for the first.
+    paid: u32,
     request_id: RequestId,
     /// Of the whole batch: each item gets one of its own from it, by its place.
     key: Option<String>,
@@ -143,7 +148,9 @@ impl Maker<'_> {
             results.push(Item::Refused(Value::Null));
             let place = first + index;
             let key = self.key.clone().map(|key| HeaderKey::Batch(key, place));
+            // Whoever asks for more than its quota is refused what is beyond it, and only that.
             let job = item
+                .and_then(|text| self.pay().map(|()| text))
                 .and_then(|text| read(api, namespace, text, &pointer(place), key))
                 .map(|job| asked_by(job, &self.request_id));
             match job {
@@ -182,6 +189,14 @@ impl Maker<'_> {
             }
         }
         results
+    }
+
+    fn pay(&mut self) -> Result<(), Refusal> {
+        if self.paid > 0 {
+            self.paid -= 1;
+            return Ok(());
+        }
+        self.submitter.take(self.api, 1, 0)
     }
 
     fn one(&mut self, answer: Result<Submitted, Refusal>) -> Item {

@@ -27,6 +27,8 @@ const DRAIN: &str = "/cluster/v1/drain";
 /// What a node knows of workers, and what it shall tell one of them.
 pub(crate) const WORKERS: &str = "/cluster/v1/workers";
 pub(crate) const WORKERS_TELL: &str = "/cluster/v1/workers/tell";
+/// Where a node sends to.
+pub(crate) const DESTINATIONS: &str = "/cluster/v1/destinations";
 const EVENTS: &str = "/cluster/v1/events";
 /// What a node knows of outboxes.
 pub(crate) const OUTBOX: &str = "/cluster/v1/outbox";
@@ -150,6 +152,7 @@ pub fn routes(api: Arc<Api>) -> Router {
         .route(OUTBOX, get(|State(api): Shared| async move { Json(outbox::known(&api)) }))
         .route(WORKERS, get(workers))
         .route(WORKERS_TELL, post(told))
+        .route(DESTINATIONS, get(destinations))
         .with_state(api)
 }
 
@@ -160,9 +163,20 @@ async fn drained(State(api): Shared) -> Response {
     }
 }
 
+/// The namespace that another node asks about.
+fn of(query: Option<&str>) -> Option<Namespace> {
+    Query::read(query).text("of").and_then(|text| text.parse().ok()).map(Namespace)
+}
+
+async fn destinations(State(api): Shared, RawQuery(query): RawQuery) -> Response {
+    match of(query.as_deref()) {
+        Some(namespace) => Json(api.destinations.of(namespace, api.node.now())).into_response(),
+        None => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
 async fn workers(State(api): Shared, RawQuery(query): RawQuery) -> Response {
-    let of = Query::read(query.as_deref()).text("of").and_then(|text| text.parse().ok());
-    match of.map(Namespace) {
+    match of(query.as_deref()) {
         Some(namespace) => Json(api.workers.of(namespace)).into_response(),
         None => StatusCode::BAD_REQUEST.into_response(),
     }

@@ -4,13 +4,15 @@
 use crate::run_read::{json_or_text, time};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use model::{Broker, CatchUp, Gap, Overlap, Policy, Repeat, ScheduleSpec, Spec, Target, When};
+use model::{
+    Broker, CatchUp, Gap, Overlap, Policy, Repeat, ScheduleSpec, Span, Spec, Target, When,
+};
 use serde_json::{Map, Value, json};
 use wire::answer::Job;
 use wire::duration;
 
 /// The fields of a job that a person wrote, by their names in the contract.
-pub const FIELDS: [&str; 15] = [
+pub const FIELDS: [&str; 17] = [
     "name",
     "owner",
     "tags",
@@ -24,6 +26,8 @@ pub const FIELDS: [&str; 15] = [
     "group",
     "retry",
     "timeout",
+    "start_within",
+    "finish_within",
     "overlap",
     "catch_up",
 ];
@@ -48,6 +52,9 @@ pub fn write(job: &mut Job, spec: &Spec) {
     job.group = spec.group.as_ref().map(ToString::to_string);
     job.retry = Some(retry(&spec.policy, spec.permanent.as_deref()));
     job.timeout = Some(duration::format(spec.policy.timeout.micros()));
+    let within = |span: Option<Span>| span.map(|span| duration::format(span.micros()));
+    job.start_within = within(spec.within.start);
+    job.finish_within = within(spec.within.finish);
     job.overlap = Some(match spec.overlap {
         Overlap::QueueOne => "queue_one",
         Overlap::Skip => "skip",

@@ -9,8 +9,9 @@
 //! type, which a page cannot send across origins without asking first.
 
 use crate::limits::{BODY_TIMEOUT, REQUEST_ID_MAX};
+use crate::quota::{self, Submitter};
 use crate::refusal::{Refusal, unexpected};
-use crate::route::{Route, Scope, Twice};
+use crate::route::{Route, Scope};
 use crate::tenant::{Caller, Tenant};
 use crate::{Api, DEFAULT, Shared, body, dashboard, log};
 use axum::extract::{FromRequestParts, Request, State};
@@ -21,6 +22,8 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode};
+use model::Text;
+use node::namespaces::DEFAULT_NAME;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -68,8 +71,16 @@ pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Resp
     drop(under_way);
     let refusal = refusal_of(&response);
     let route = response.extensions().get::<Answering>().map(|route| route.0);
+    let limited = response.extensions().get::<Limited>().cloned();
     if let Some(refusal) = &refusal {
         response = write(refusal, &id.0);
+    }
+    if let Some(Limited((policy, state))) = limited {
+        for (name, text) in [("ratelimit-policy", policy), ("ratelimit", state)] {
+            if let Ok(value) = HeaderValue::from_str(&text) {
+                response.headers_mut().insert(name, value);
+            }
+        }
     }
     if let Ok(value) = HeaderValue::from_str(&id.0) {
         response.headers_mut().insert("x-request-id", value);
@@ -145,46 +156,70 @@ pub struct Gate {
     api: Arc<Api>,
     route: usize,
     scope: Scope,
-    /// Only by submitting; a typing error in any other request shall not leave a namespace behind.
-    makes_namespaces: bool,
+    /// Quotas apply, and it may make a namespace: a typing error in any other request shall not leave
+    /// one behind.
+    submits: bool,
     query: Vec<&'static str>,
 }
 
 impl Gate {
     pub fn of(api: Arc<Api>, index: usize, route: &Route) -> Gate {
         let query = route.query.iter().map(|param| param.name).collect();
-        let makes = route.twice == Twice::Key || route.method == Method::PUT;
-        let makes_namespaces = route.scope == Scope::Submit && makes;
-        Gate { api, route: index, scope: route.scope, makes_namespaces, query }
+        Gate { api, route: index, scope: route.scope, submits: route.submits(), query }
     }
 }
 
 /// Lets a request through to its route: the tenant is found, unknown parameters are refused, the
 /// body is read.
 pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let mut response = match enter(&gate, request).await {
+    let mut submitter = None;
+    let mut response = match enter(&gate, request, &mut submitter).await {
         Ok((request, _room)) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     };
     response.extensions_mut().insert(Answering(gate.route));
+    if let Some(left) = submitter.and_then(|one| quota::headers(&one.left(&gate.api))) {
+        response.extensions_mut().insert(Limited(left));
+    }
     response
 }
 
-async fn enter(
-    gate: &Gate,
+/// What the headers about quotas say. The guard writes them, on refusals, too.
+#[derive(Clone, Debug)]
+struct Limited((String, String));
+
+async fn enter<'a>(
+    gate: &'a Gate,
     mut request: Request,
-) -> Result<(Request, Option<SemaphorePermit<'_>>), Refusal> {
+    submitter: &mut Option<Submitter>,
+) -> Result<(Request, Option<SemaphorePermit<'a>>), Refusal> {
     let caller = request.extensions().get::<Caller>().cloned().unwrap_or_default();
     if caller.0.as_ref().is_some_and(|key| !key.may(gate.scope)) {
         let detail = format!("this key may not do this; the scope {} is needed", gate.scope.name());
         return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", detail));
     }
     let named = namespace(gate, &request)?;
+    let name = caller.namespace().or(named.as_deref()).unwrap_or(DEFAULT_NAME);
+    let name = Text::from(name);
     let tenant = tenant(gate, &caller, named).await?;
     request.extensions_mut().insert(tenant);
+    if gate.submits {
+        let one = submitter.insert(Submitter { tenant, name, caller });
+        request.extensions_mut().insert(one.clone());
+        // Before the body is read. A request that makes many jobs pays for the first one here, and
+        // for the others one by one (`batch`).
+        one.take(&gate.api, 1, length(request.headers()))?;
+    }
     let (head, body) = request.into_parts();
     let (body, room) = body::read(&gate.api.bodies, &head.headers, body, BODY_TIMEOUT).await?;
     Ok((Request::from_parts(head, body), room))
+}
+
+/// What the head says of the body. One that comes in pieces of unknown length is bounded in size, and
+/// its submissions are counted.
+fn length(headers: &HeaderMap) -> u64 {
+    let text = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// The key decides; without one, or with an admin's of all namespaces, the request.
@@ -202,7 +237,7 @@ async fn tenant(gate: &Gate, caller: &Caller, named: Option<String>) -> Result<T
         return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail));
     }
     // Who writes makes it; who reads what nobody wrote finds nothing.
-    match gate.makes_namespaces {
+    match gate.submits {
         true => Ok(Tenant(namespaces.find_or_make(&named).await?)),
         false => match namespaces.find(&named).await? {
             Some(found) => Ok(Tenant(found)),
@@ -272,7 +307,7 @@ fn write(refusal: &Refusal, id: &str) -> Response {
     headers.insert(CONTENT_LENGTH, length.into());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     if matches!(refusal.status.as_u16(), 429 | 503) {
-        headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        headers.insert(RETRY_AFTER, refusal.retry_after.unwrap_or(1).into());
     }
     if refusal.status == StatusCode::UNAUTHORIZED {
         headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));

@@ -254,6 +254,10 @@ fn details(what: &What) -> Value {
         What::Bulk { id, done, total, .. } => {
             json!({"operation_id": id.as_ref(), "done": done, "total": total})
         }
+        What::DestinationOpened { host, until } => {
+            json!({"host": host.as_ref(), "next_probe_at": time(*until)})
+        }
+        What::DestinationClosed { host } => json!({"host": host.as_ref()}),
         What::OperationOver { id } => json!({"operation_id": operations::id_of(*id)}),
         _ => json!({}),
     }

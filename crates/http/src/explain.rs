@@ -5,14 +5,14 @@ use crate::limits::READ_PAGE;
 use crate::refusal::{Answered, Refusal};
 use crate::run_read::{name, status, time};
 use crate::tenant::Tenant;
-use crate::{Api, Shared, find, run_read};
+use crate::{Api, Shared, destinations, find, run_read};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use calendar::Schedule;
 use model::read::{Page, Read};
 use model::row::{Holder, JobState, Key, LeaseRow, Row, RunRow, Scope};
-use model::{Cause, Namespace, RunId, RunState, Span, Time, Token};
+use model::{Cause, Namespace, RunId, RunState, Span, Status, Time, Token};
 use wire::answer::{Explained, Reason};
 use wire::duration;
 
@@ -34,7 +34,7 @@ pub async fn explain(
     Ok(Json(body).into_response())
 }
 
-fn reason(code: &'static str, message: String) -> Reason {
+pub(crate) fn reason(code: &'static str, message: String) -> Reason {
     Reason { code, message, ..Reason::default() }
 }
 
@@ -70,6 +70,7 @@ fn running(api: &Api, lease: &LeaseRow) -> Reason {
 async fn waiting(api: &Api, row: &RunRow) -> Result<Vec<Reason>, Refusal> {
     let now = api.node.now();
     let last = api.node.attempts_of(row.id).await?.pop();
+    let snoozed = last.as_ref().is_some_and(|last| last.status == Status::Snoozed);
     let error = last.and_then(|last| last.error.map(|error| error.to_string()));
     let why = error.unwrap_or_else(|| "no error was told".to_string());
     let mut reasons = Vec::new();
@@ -93,9 +94,12 @@ async fn waiting(api: &Api, row: &RunRow) -> Result<Vec<Reason>, Refusal> {
         }
         RunState::Retrying => {
             let (n, when) = (row.attempts, from_now(row.due, now));
-            let message = format!("Attempt {n} failed ({why}); the next one is due {when}.");
+            let message = match snoozed {
+                true => format!("It was put back unspent; it comes again {when}."),
+                false => format!("Attempt {n} failed ({why}); the next one is due {when}."),
+            };
             let mut one = due(reason("retrying", message), row.due);
-            one.error = Some(why);
+            one.error = (!snoozed).then_some(why);
             one.retries_left = Some(row.policy.max_retries.saturating_sub(row.retries));
             reasons.push(one);
         }
@@ -110,12 +114,34 @@ async fn waiting(api: &Api, row: &RunRow) -> Result<Vec<Reason>, Refusal> {
             one.error = Some(why);
             reasons.push(one);
         }
-        _ => reasons.push(ready(api, row).await?),
+        _ => {
+            reasons.extend(crate::explain_limits::limits(api, row).await?);
+            reasons.push(ready(api, row).await?);
+        }
+    }
+    if matches!(row.state, RunState::Ready | RunState::Retrying) {
+        reasons.extend(destination(api, row).await?);
     }
     if row.state != RunState::Dead {
         reasons.extend(holds(api, row).await?);
     }
     Ok(reasons)
+}
+
+/// Where it is sent to fails.
+async fn destination(api: &Api, row: &RunRow) -> Result<Option<Reason>, Refusal> {
+    let Some(found) = destinations::failing(api, row).await? else { return Ok(None) };
+    let host = found.host;
+    let when = match &found.next_probe_at {
+        Some(at) => format!("until {at}; then one run is sent to see whether it works again"),
+        None => "while one run is sent to see whether it works again".to_string(),
+    };
+    let message = format!("Nothing is sent to {host}, which fails: its breaker is open {when}.");
+    let mut one = reason("destination_fails", message);
+    one.until = found.next_probe_at;
+    one.since = found.opened_at;
+    one.waits_for = Some(host);
+    Ok(Some(one))
 }
 
 fn due(mut one: Reason, at: Time) -> Reason {

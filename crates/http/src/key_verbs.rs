@@ -3,7 +3,7 @@
 use crate::Shared;
 use crate::jobs::{json_text, key_header};
 use crate::keys::{self, Key, Wanted};
-use crate::limits::{KEY_NAME_MAX, KEYS_MAX};
+use crate::limits::{KEY_NAME_MAX, KEY_RATE_MAX, KEYS_MAX};
 use crate::refusal::{Answered, Refusal};
 use crate::route::Scope;
 use crate::run_read::time;
@@ -92,8 +92,10 @@ fn read(text: &str, faults: &mut Faults) -> Option<Wanted> {
         faults.add("/namespace", "a namespace has lower-case letters, digits, - and _");
     }
     let name = object.short("name", KEY_NAME_MAX, faults);
+    let per_s = object.number("submissions_per_s", 1..=KEY_RATE_MAX, faults);
+    let submissions_per_s = per_s.and_then(|per_s| u32::try_from(per_s).ok());
     object.finish(faults);
-    Some(Wanted { scope: Scope::of(scope?)?, namespace, name })
+    Some(Wanted { scope: Scope::of(scope?)?, namespace, name, submissions_per_s })
 }
 
 pub fn read_only(text: &str, faults: &mut Faults) {
@@ -108,5 +110,6 @@ pub fn shown(id: &str, key: &Key) -> ApiKey {
         name: key.name.clone(),
         created_at: time(Time::from_micros(key.created)),
         revoked_at: key.revoked.map(|at| time(Time::from_micros(at))),
+        submissions_per_s: key.submissions_per_s,
     }
 }

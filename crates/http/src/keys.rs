@@ -30,6 +30,9 @@ const ID_CHARS: usize = 12;
 /// What is kept of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
+    /// What it is found by; where it is kept, not part of what is kept.
+    #[serde(skip)]
+    pub id: String,
     /// SHA-256 of the secret, in hex.
     hash: String,
     pub scope: Scope,
@@ -39,6 +42,9 @@ pub struct Key {
     /// Microseconds since 1970.
     pub created: i64,
     pub revoked: Option<i64>,
+    /// What it may submit in the whole cluster; none: as much as its namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submissions_per_s: Option<u32>,
 }
 
 /// A key that was just made: the only moment in which its secret is known.
@@ -55,6 +61,7 @@ pub struct Wanted {
     pub scope: Scope,
     pub namespace: Option<String>,
     pub name: Option<String>,
+    pub submissions_per_s: Option<u32>,
 }
 
 pub fn mint(wanted: Wanted, id: Option<String>, now: Time) -> Minted {
@@ -72,12 +79,14 @@ pub fn mint(wanted: Wanted, id: Option<String>, now: Time) -> Minted {
         (given, _) => Some(given.unwrap_or_else(|| node::namespaces::DEFAULT_NAME.to_string())),
     };
     let key = Key {
+        id: id.clone(),
         hash: hash(&secret),
         scope: wanted.scope,
         namespace,
         name: wanted.name,
         created: now.micros(),
         revoked: None,
+        submissions_per_s: wanted.submissions_per_s,
     };
     Minted { text: format!("duly_{id}_{secret}"), id, key }
 }
@@ -102,7 +111,9 @@ pub fn list() -> List {
 }
 
 pub fn of_entry(entry: &Entry) -> Option<(String, Key)> {
-    Some((entry.place.name.to_string(), serde_json::from_str(&entry.text).ok()?))
+    let key: Key = serde_json::from_str(&entry.text).ok()?;
+    let id = entry.place.name.to_string();
+    Some((id.clone(), Key { id, ..key }))
 }
 
 fn hash(secret: &str) -> String {
@@ -255,7 +266,8 @@ mod tests {
 
     fn minted(scope: Scope, namespace: Option<&str>) -> Minted {
         let namespace = namespace.map(str::to_string);
-        mint(Wanted { scope, namespace, name: None }, None, Time::from_secs(1))
+        let wanted = Wanted { scope, namespace, name: None, submissions_per_s: None };
+        mint(wanted, None, Time::from_secs(1))
     }
 
     #[test]

@@ -12,13 +12,16 @@ pub mod cursor;
 mod dashboard;
 mod dead;
 mod definition;
+pub mod destinations;
 mod doctor;
 mod door;
 mod ending;
 mod events;
 mod explain;
+mod explain_limits;
 mod find;
 mod hold;
+mod holds;
 mod job_patch;
 mod job_put;
 mod job_read;
@@ -42,6 +45,8 @@ mod patience;
 pub mod preview;
 mod query;
 mod queues;
+pub mod quota;
+mod quota_read;
 mod refusal;
 mod room;
 pub mod route;
@@ -87,8 +92,10 @@ pub struct Api {
     pub listen: SocketAddr,
     pub secrets: Arc<dyn secrets::SigningSecrets>,
     pub tester: Arc<dyn target_test::TargetTester>,
+    pub destinations: Arc<dyn destinations::Destinations>,
     pub requests: metrics::Requests,
     pub ring: keys::Ring,
+    pub quotas: quota::Quotas,
     pub namespaces: Namespaces,
     pub(crate) workers: workers::Workers,
     /// Programs that jobs may run, by their whole path.
@@ -108,6 +115,8 @@ impl Api {
         listen: SocketAddr,
         secrets: Arc<dyn secrets::SigningSecrets>,
         tester: Arc<dyn target_test::TargetTester>,
+        destinations: Arc<dyn destinations::Destinations>,
+        quotas: quota::Quotas,
         commands: Vec<String>,
     ) -> Api {
         let requests = metrics::Requests::of(&table::table());
@@ -119,8 +128,10 @@ impl Api {
             listen,
             secrets,
             tester,
+            destinations,
             requests,
             ring,
+            quotas,
             namespaces,
             workers: workers::Workers::default(),
             commands,

@@ -37,6 +37,11 @@ pub const KEY_MAX: usize = 255;
 pub const KEYS_MAX: usize = 10_000;
 /// The longest name of an API key.
 pub const KEY_NAME_MAX: usize = 128;
+/// Quotas of namespaces and keys whose use is remembered; of more, those that were not used lately are
+/// forgotten, and then all.
+pub const QUOTAS_KNOWN: usize = 20_000;
+/// The largest rate of submissions that a key may be given.
+pub const KEY_RATE_MAX: u64 = 1_000_000;
 /// The farthest `at` or `delay`.
 pub const FARTHEST: Span = Span::from_secs(50 * 366 * 86_400);
 pub const TIMEOUT_HTTP: Span = Span::from_secs(30);
@@ -112,6 +117,10 @@ pub const NDJSON_MAX: usize = 256 * 1024 * 1024;
 pub const NAME_TRIES: usize = 8;
 /// Runs that statistics look at: the newest.
 pub const STATS_RUNS: usize = 1_000;
+/// Holds that are told at once, the widest first.
+pub const HOLDS_SHOWN: usize = 1_000;
+/// Namespaces whose names are looked up for them.
+pub const HOLDS_NAMESPACES: usize = 10_000;
 /// Work that is due soon, in a queue's numbers.
 pub const QUEUE_SOON: Span = Span::from_secs(300);
 /// Dead runs that are looked at to group them.
@@ -158,3 +167,9 @@ pub const WORKER_FORGOTTEN: Span = Span::from_secs(3_600);
 pub const WORKER_SILENT: Span = Span::from_secs(10);
 /// A worker that was told to take nothing and claims all the same waits so long for its answer.
 pub const DRAINED_PAUSE: Duration = Duration::from_secs(1);
+/// Leases of a shard that are looked at to say who holds a limit, and how many of them are named.
+pub const LEASES_LOOKED_AT: usize = 10_000;
+pub const HOLDERS_SHOWN: usize = 5;
+/// The shortest and the longest `start_within` and `finish_within`.
+pub const WITHIN_MIN: Span = Span::from_secs(1);
+pub const WITHIN_MAX: Span = Span::from_secs(365 * 86_400);

@@ -1,6 +1,7 @@
 //! One log line per request: at debug when it was answered, at warn when it was refused. Ids only:
 //! never a body, a parameter or a header.
 
+use crate::quota::OVER_QUOTA;
 use crate::refusal::Refusal;
 use axum::extract::Request;
 use axum::response::Response;
@@ -35,6 +36,10 @@ impl<'a> Line<'a> {
         match status {
             500.. => {
                 tracing::warn!(request_id, method, path, status, code, job, run, micros, "failed")
+            }
+            // Counted, not told: who asks too much shall not fill a disk as well.
+            429 if code == Some(OVER_QUOTA) => {
+                tracing::debug!(request_id, method, path, status, code, micros, "refused");
             }
             400..500 => {
                 tracing::warn!(request_id, method, path, status, code, job, run, micros, "refused");

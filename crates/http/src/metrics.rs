@@ -24,8 +24,12 @@ pub struct Requests {
     strangers: [Counter; CLASSES.len()],
     pub in_flight: AtomicU64,
     pub unauthorized: Counter,
+    /// Submissions refused because a quota is used up.
+    pub over_quota: Counter,
     /// Told by the accept loop.
     pub connections: AtomicU64,
+    /// Told by the executor.
+    pub destinations_open: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -49,7 +53,9 @@ impl Requests {
             strangers: Default::default(),
             in_flight: AtomicU64::new(0),
             unauthorized: Counter::default(),
+            over_quota: Counter::default(),
             connections: AtomicU64::new(0),
+            destinations_open: AtomicU64::new(0),
         }
     }
 
@@ -68,6 +74,7 @@ impl Requests {
 
 pub async fn show(State(api): Shared) -> Response {
     api.requests.connections.store(api.open_connections(), Ordering::Relaxed);
+    api.requests.destinations_open.store(api.destinations.open(), Ordering::Relaxed);
     let node = api.node.metrics();
     let text = render(node, &api.requests, api.outboxes(), api.node.now());
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
@@ -144,7 +151,27 @@ pub fn render(
         ("duly_store_refused_total", "Commits that the store refused whole.", &node.store_refused),
         ("duly_store_unknown_total", "Commits without an answer.", &node.store_unknown),
         ("duly_lease_renewals_total", "Renewals of this node's lease.", &node.renewals),
+        (
+            "duly_destinations_opened_total",
+            "Destinations that began to fail, or failed their probe: their runs wait.",
+            &node.destinations_opened,
+        ),
+        (
+            "duly_destinations_closed_total",
+            "Destinations that work again.",
+            &node.destinations_closed,
+        ),
+        (
+            "duly_runs_kept_back_total",
+            "Claimed runs put back unsent because their destination fails.",
+            &node.kept_back,
+        ),
         ("duly_http_unauthorized_total", "Requests without a good key.", &requests.unauthorized),
+        (
+            "duly_submissions_over_quota_total",
+            "Submissions refused because a quota was used up.",
+            &requests.over_quota,
+        ),
     ] {
         page.one(name, "counter", help, &[(&[], counter.get())]);
     }
@@ -156,6 +183,11 @@ pub fn render(
         ("duly_resident_entries", "Runs and leases in memory.", &node.resident),
         ("duly_http_in_flight", "Requests under way.", &requests.in_flight),
         ("duly_http_connections", "Open connections.", &requests.connections),
+        (
+            "duly_destinations_open",
+            "Destinations that fail now, as this node sees them.",
+            &requests.destinations_open,
+        ),
     ] {
         page.one(name, "gauge", help, &[(&[], value.load(Ordering::Relaxed))]);
     }

@@ -49,7 +49,12 @@ fn document() -> Value {
             "schemas": schemas,
             "responses": {"Problem": {
                 "description": "Refused: problem+json (RFC 9457).",
-                "headers": {"X-Request-Id": {"schema": {"type": "string"}}},
+                "headers": {
+                    "X-Request-Id": {"schema": {"type": "string"}},
+                    "Retry-After": {
+                        "description": "Seconds; with 429 and 503.", "schema": {"type": "integer"},
+                    },
+                },
                 "content": {"application/problem+json": {"schema": problem}},
             }},
             "parameters": {
@@ -121,6 +126,13 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
     if route.twice == Twice::Key {
         good["headers"]["Idempotency-Replayed"] =
             json!({"schema": {"type": "string", "enum": ["true", "false"]}});
+    }
+    if route.submits() {
+        for name in ["RateLimit-Policy", "RateLimit"] {
+            good["headers"][name] = json!({
+                "description": "Where a quota applies.", "schema": {"type": "string"},
+            });
+        }
     }
     match route.answers {
         Answers::Json(schema) => {

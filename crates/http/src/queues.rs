@@ -1,7 +1,8 @@
 //! Queues that have been used: how long they are, and whether somebody stopped them. A pause is a hold
 //! of the queue: nothing new starts, what runs goes on.
 
-use crate::jobs::optional_text;
+use crate::find;
+use crate::jobs::{json_text, optional_text};
 use crate::limits::{LIST_LIMIT, LIST_LIMIT_MAX, QUEUE_SOON, REASON_MAX};
 use crate::query::Query;
 use crate::refusal::{Answered, Refusal, unexpected};
@@ -13,11 +14,13 @@ use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::IntoResponse;
 use model::read::{Page, Read};
-use model::row::Scope;
-use model::{Namespace, Slot, Text, Time};
+use model::row::{Key, Row, Scope};
+use model::{Namespace, QueueRow, Rate, Slot, Span, Text, Time};
 use shard::command::{Answer, Command};
 use store::catalog::{Kind, List};
 use wire::answer::{Queue, QueuePaused, Queues};
+use wire::limits::SHORT_MAX;
+use wire::queue::{GroupLimits, QueueLimits, QueueRequest, RateRequest, rate_text};
 use wire::{Faults, Object};
 
 pub async fn list(
@@ -62,6 +65,7 @@ async fn read(api: &Api, namespace: Namespace, queue: &Text) -> Result<Queue, Re
     };
     let scope = Scope::Queue(namespace, queue.clone());
     let held = holds.into_iter().find(|(found, _)| *found == scope);
+    let limits = limits(api, namespace, queue).await?;
     let now = api.node.now();
     Ok(Queue {
         name: queue.to_string(),
@@ -75,7 +79,84 @@ async fn read(api: &Api, namespace: Namespace, queue: &Text) -> Result<Queue, Re
             reason: hold.reason.to_string(),
             until: hold.until.map(time),
         }),
+        limits: limits.map(limits_view).unwrap_or_else(|| limits_view(QueueRow::default())),
     })
+}
+
+/// What the queue allows, if somebody limited it.
+pub async fn limits(
+    api: &Api,
+    namespace: Namespace,
+    queue: &Text,
+) -> Result<Option<QueueRow>, Refusal> {
+    let shard = Slot::of(namespace, queue, 0).shard();
+    let keys = vec![Key::Queue(namespace, queue.clone())];
+    let row = find::rows(api, shard, keys).await?.into_iter().next().flatten();
+    Ok(match row {
+        Some(Row::Queue(row)) => Some(row),
+        _ => None,
+    })
+}
+
+fn limits_view(row: QueueRow) -> QueueLimits {
+    let told = |rate: Option<Rate>| rate.map(|rate| rate_text(rate.starts, rate.per.micros()));
+    QueueLimits {
+        max_running: row.max_running,
+        rate: told(row.rate),
+        burst: row.rate.map(|rate| rate.burst),
+        groups: GroupLimits {
+            max_running: row.group_max_running,
+            rate: told(row.group_rate),
+            burst: row.group_rate.map(|rate| rate.burst),
+            weights: row.weights.into_iter().map(|(g, weight)| (g.to_string(), weight)).collect(),
+        },
+        partitions: 1,
+    }
+}
+
+pub fn read_put_only(text: &str, faults: &mut Faults) {
+    drop(QueueRequest::read(text, faults));
+}
+
+/// Sets what a queue allows. What is left out is not limited any more.
+pub async fn put(
+    State(api): Shared,
+    Tenant(namespace): Tenant,
+    Path(queue): Path<String>,
+    body: Bytes,
+) -> Answered {
+    let mut faults = Faults::default();
+    let request = QueueRequest::read(json_text(&body)?, &mut faults);
+    let named = !queue.is_empty()
+        && queue.chars().count() <= SHORT_MAX
+        && !queue.chars().any(char::is_control);
+    if !named {
+        let message = format!("a queue's name has 1 to {SHORT_MAX} characters, none a control");
+        faults.add("/queue", message);
+    }
+    if !faults.is_empty() {
+        return Err(Refusal::faults(faults));
+    }
+    let queue = Text::from(queue);
+    // A queue may be limited before its first job.
+    node::queues::used(&api.node, namespace, &queue).await?;
+    let rate = |rate: Option<RateRequest>| {
+        rate.map(|rate| Rate {
+            starts: rate.starts,
+            per: Span::from_micros(rate.per),
+            burst: rate.burst,
+        })
+    };
+    let limits = QueueRow {
+        rev: 0,
+        max_running: request.max_running,
+        rate: rate(request.rate),
+        group_max_running: request.group_max_running,
+        group_rate: rate(request.group_rate),
+        weights: request.weights.into_iter().map(|(g, weight)| (Text::from(g), weight)).collect(),
+    };
+    let command = Command::SetQueue { namespace, queue: queue.clone(), limits };
+    told(&api, namespace, &queue, command).await
 }
 
 pub fn read_only(text: &str, faults: &mut Faults) {

@@ -13,13 +13,15 @@ pub struct Refusal {
     pub code: &'static str,
     pub detail: String,
     pub errors: Vec<FieldFault>,
+    /// Seconds until it is worth asking again, where that is known.
+    pub retry_after: Option<u32>,
 }
 
 pub type Answered = Result<Response, Refusal>;
 
 impl Refusal {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Refusal {
-        Refusal { status, code, detail: detail.into(), errors: Vec::new() }
+        Refusal { status, code, detail: detail.into(), errors: Vec::new(), retry_after: None }
     }
 
     pub fn not_found(what: &str) -> Refusal {
@@ -36,7 +38,7 @@ impl Refusal {
         let detail = first.map(|one| format!("{}: {}", one.pointer, one.message));
         let errors = faults.list;
         let status = StatusCode::UNPROCESSABLE_ENTITY;
-        Refusal { status, code, detail: detail.unwrap_or_default(), errors }
+        Refusal { errors, ..Refusal::new(status, code, detail.unwrap_or_default()) }
     }
 
     pub fn problem(&self, request_id: &str) -> Problem {

@@ -201,6 +201,11 @@ impl Route {
         self
     }
 
+    /// Makes jobs or runs: quotas of submissions apply.
+    pub fn submits(&self) -> bool {
+        self.scope == Scope::Submit && (self.twice == Twice::Key || self.method == Method::PUT)
+    }
+
     pub fn changes_something(&self) -> bool {
         self.twice != Twice::Reads
     }

@@ -2,7 +2,8 @@
 
 use crate::definition::JSON_TYPE;
 use crate::limits::{
-    FARTHEST, PAYLOAD_MAX, TIMEOUT_HTTP, TIMEOUT_MAX, TIMEOUT_MIN, TIMEOUT_WORKER,
+    FARTHEST, PAYLOAD_MAX, TIMEOUT_HTTP, TIMEOUT_MAX, TIMEOUT_MIN, TIMEOUT_WORKER, WITHIN_MAX,
+    WITHIN_MIN,
 };
 use crate::spec_target;
 use base64::Engine;
@@ -11,7 +12,7 @@ use calendar::{Schedule, ScheduleError};
 use hyper::header::HeaderValue;
 use model::{
     Bytes, CatchUp, Dialect, Dst, Gap, Namespace, Overlap, Policy, Repeat, ScheduleSpec, Span,
-    Spec, Text, Time, When,
+    Spec, Text, Time, When, Within,
 };
 use wire::Faults;
 use wire::job::{CatchUpRequest, JobRequest, ScheduleRequest, TargetRequest, WhenRequest};
@@ -33,6 +34,10 @@ pub fn of(
     if timeout < TIMEOUT_MIN || timeout > TIMEOUT_MAX {
         faults.add(format!("{pointer}/timeout"), "a timeout lies between 100ms and 24h");
     }
+    let within = Within {
+        start: within("start_within", job.start_within, pointer, faults),
+        finish: within("finish_within", job.finish_within, pointer, faults),
+    };
     let (payload, content_type) =
         payload(job.payload, job.payload_base64, job.content_type, pointer, faults);
     let target = spec_target::of(job.target?, pointer, faults)?;
@@ -69,8 +74,17 @@ pub fn of(
         },
         catch_up: catch_up(job.catch_up),
         permanent: job.permanent.map(Into::into),
+        within,
         request_id: None,
     })
+}
+
+fn within(name: &str, micros: Option<i64>, pointer: &str, faults: &mut Faults) -> Option<Span> {
+    let span = Span::from_micros(micros?);
+    if span < WITHIN_MIN || span > WITHIN_MAX {
+        faults.add(format!("{pointer}/{name}"), "a time between 1s and 365d is expected here");
+    }
+    Some(span)
 }
 
 /// The bytes that will be sent, and what they are.

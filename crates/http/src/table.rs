@@ -7,14 +7,14 @@ use crate::route::Scope::{Admin, Open, Read, Submit, Worker};
 use crate::route::Twice::{Key, Named, Reads, Refused, Same};
 use crate::route::{Param, Route, delete, get, patch, post, put};
 use crate::{
-    about, backfill, batch, cluster, dead, doctor, events, explain, hold, job_patch, job_put,
-    job_read,
+    about, backfill, batch, cluster, dead, destinations, doctor, events, explain, hold, holds,
+    job_patch, job_put, job_read,
 };
 use crate::{
     job_verbs, jobs, lists, metrics, occurrences, openapi, operations, outbox, preview, queues,
     run_read,
 };
-use crate::{key_verbs, run_verbs, secrets, stats, target_test, work, workers};
+use crate::{key_verbs, quota_read, run_verbs, secrets, stats, target_test, work, workers};
 use wire::{answer as a, webhook};
 
 const SHORT: usize = 255;
@@ -178,6 +178,10 @@ pub fn table() -> Vec<Route> {
         get("/v1/queues/{queue}", queues::show)
             .says("A queue and its numbers.", Read, Reads)
             .answers::<a::Queue>(200),
+        put("/v1/queues/{queue}", queues::put)
+            .says("What a queue allows; what is left out is not limited.", Admin, Same)
+            .body("QueueRequest", queues::read_put_only)
+            .answers::<a::Queue>(200),
         post("/v1/queues/{queue}/pause", queues::pause)
             .says("Start nothing more of a queue; what runs goes on.", Admin, Same)
             .optional_body("QueuePauseRequest", queues::read_only)
@@ -227,6 +231,13 @@ pub fn table() -> Vec<Route> {
             .says("Tell a worker to take nothing more, finish, and go.", Admin, Same)
             .optional_body("WorkerDrainRequest", workers::read_only)
             .answers::<a::Worker>(200),
+        get("/v1/quotas", quota_read::show)
+            .says("What may be submitted, and what of it is left at this node.", Read, Reads)
+            .answers::<a::Quotas>(200),
+        get("/v1/destinations", destinations::list)
+            .says("Where runs are sent to, and which of it fails.", Read, Reads)
+            .query(&[LIMIT, CURSOR])
+            .answers::<a::Destinations>(200),
         post("/v1/schedules/preview", preview::preview)
             .says("What a schedule will do.", Read, Reads)
             .body("PreviewRequest", preview::read_only)
@@ -246,6 +257,9 @@ pub fn table() -> Vec<Route> {
             .says("The stop button: no new attempts in the scope.", Admin, Same)
             .body("HoldRequest", hold::read_hold)
             .answers::<a::Held>(200),
+        get("/v1/holds", holds::list)
+            .says("What is held: everything, a namespace, queues.", Read, Reads)
+            .answers::<a::Holds>(200),
         post("/v1/release", hold::release)
             .says("Let attempts begin again.", Admin, Same)
             .body("ReleaseRequest", hold::read_release)

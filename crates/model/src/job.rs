@@ -11,6 +11,13 @@ pub type Text = Arc<str>;
 /// Opaque bytes: never parsed, never copied.
 pub type Bytes = Arc<[u8]>;
 
+/// How long after it is due a run may start, and be done; after that it ends as expired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Within {
+    pub start: Option<Span>,
+    pub finish: Option<Span>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     pub namespace: Namespace,
@@ -31,6 +38,8 @@ pub struct Spec {
     /// Answers of a webhook that are not retried; none = the list of the public contract.
     pub permanent: Option<Arc<[u16]>>,
     /// The X-Request-Id of the request that made this version: sent with every attempt.
+    /// How long after its time a run of it may start, and be done.
+    pub within: Within,
     pub request_id: Option<Text>,
 }
 

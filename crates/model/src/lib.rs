@@ -5,6 +5,7 @@ pub mod cluster;
 pub mod hash;
 pub mod id;
 pub mod job;
+pub mod queue;
 pub mod read;
 pub mod row;
 pub mod run;
@@ -13,7 +14,8 @@ mod text;
 pub mod time;
 
 pub use id::{Cause, Epoch, JobId, Namespace, NodeId, RunId, ShardId, Slot, Token};
-pub use job::{Broker, Bytes, CatchUp, Overlap, Policy, Spec, Target, Text};
+pub use job::{Broker, Bytes, CatchUp, Overlap, Policy, Spec, Target, Text, Within};
+pub use queue::{QueueRow, Rate};
 pub use run::{FlowKey, Lane, RunState, Status};
 pub use schedule::{Dialect, Dst, Gap, Repeat, ScheduleSpec, When};
 pub use text::civil_from_days;

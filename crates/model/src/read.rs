@@ -60,6 +60,8 @@ pub enum Read {
         limit: usize,
     },
     Holds,
+    /// What queues allow.
+    Queues,
     /// Unfinished runs of a job, strictly after the cursor.
     RunsOf {
         job: JobId,
@@ -108,6 +110,7 @@ pub enum Page {
     Flows(Vec<FlowKey>),
     Leases(Vec<(crate::row::LeaseRow, RunRow)>),
     Holds(Vec<(crate::row::Scope, crate::row::HoldRow)>),
+    Queues(Vec<((crate::Namespace, crate::Text), crate::QueueRow)>),
     Spec(Option<Arc<Spec>>),
     /// For each instant: did a run of it exist, and did the last one succeed?
     Outcomes(Vec<Outcome>),

@@ -6,6 +6,7 @@
 
 use crate::id::{Epoch, JobId, Namespace, NodeId, RunId, ShardId, Token};
 use crate::job::{Bytes, Policy, Spec, Text};
+use crate::queue::QueueRow;
 use crate::run::{FlowKey, RunState, Status};
 use crate::time::{Span, Time};
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub enum Key {
     Idempotency(IdempotencyKey),
     Checkpoint(RunId),
     Hold(Scope),
+    /// What a queue allows.
+    Queue(Namespace, Text),
     /// One attempt (its token), or what became of a run or occurrence without one (no token).
     History(RunId, Token),
 }
@@ -34,6 +37,7 @@ pub enum Row {
     Idempotency(IdempotencyRow),
     Checkpoint(CheckpointRow),
     Hold(HoldRow),
+    Queue(QueueRow),
     History(Box<HistoryRow>),
 }
 
@@ -46,6 +50,7 @@ impl Row {
             Row::Job(row) => row.rev,
             Row::Backlog(row) => row.rev,
             Row::Checkpoint(row) => row.rev,
+            Row::Queue(row) => row.rev,
             Row::Spec(_) | Row::Idempotency(_) | Row::Hold(_) | Row::History(_) => 1,
         }
     }
@@ -120,6 +125,9 @@ pub struct RunRow {
     pub checkpoint: u32,
     /// Counts for its job's overlap policy (fresh runs of recurring jobs do).
     pub fresh: bool,
+    /// Not started by then, or not done by then, it expires.
+    pub start_by: Option<Time>,
+    pub finish_by: Option<Time>,
     /// The spec of a one-off or of a trigger with a payload of its own. Written when the row is
     /// made; in later changes absent means unchanged. Page reads leave it out.
     pub body: Option<Arc<Spec>>,

@@ -2,7 +2,7 @@
 
 use crate::clock::BootClock;
 use crate::driver::Input;
-use crate::events::Events;
+use crate::events::{Events, Happened, What};
 use crate::limits::{ATTEMPTS_SHOWN, CALL_WAIT};
 use crate::metrics::Metrics;
 use crate::post::{Changed as Told, Letter};
@@ -197,6 +197,11 @@ impl NodeHandle {
         pages.into_iter().next().ok_or(Reading)
     }
 
+    /// The same of several shards, in one call of the store.
+    pub async fn read_each(&self, reads: Vec<(ShardId, Read)>) -> Result<Vec<Page>, Reading> {
+        self.blocking(move |store| store.read(&reads)).await
+    }
+
     pub async fn specs(&self, runs: Vec<(RunId, u32)>) -> Result<Vec<Option<Arc<Spec>>>, Reading> {
         let mut specs = self.shared.specs.get(&runs);
         let missing: Vec<usize> = (0..runs.len()).filter(|at| specs[*at].is_none()).collect();
@@ -299,6 +304,14 @@ impl NodeHandle {
     /// What happens from now on, and what just happened.
     pub fn events(&self) -> &Arc<Events> {
         &self.shared.events
+    }
+
+    /// Something that no commit says, for those who listen.
+    pub fn tell(&self, namespace: Namespace, what: What) {
+        let namespace = Some(namespace);
+        let at = self.now();
+        let event = Happened { seq: 0, at, what, namespace, queue: None, job: None, run: None };
+        self.shared.events.tell(event);
     }
 
     pub fn metrics(&self) -> &Metrics {

@@ -20,6 +20,7 @@
 //!
 //! What it does not do: speak HTTP (`peers` carries the letters), write outside the store.
 
+pub mod bucket;
 pub mod bulk;
 mod calls;
 pub mod clock;

@@ -90,6 +90,10 @@ pub struct Metrics {
     pub reloads: Counter,
     pub store_refused: Counter,
     pub store_unknown: Counter,
+    /// Destinations that began to fail, that work again, and runs that were kept back meanwhile.
+    pub destinations_opened: Counter,
+    pub destinations_closed: Counter,
+    pub kept_back: Counter,
     pub shards_live: AtomicU64,
     /// When a shard was last taken over, in microseconds of the store's clock; 0 = never.
     pub last_takeover: AtomicI64,

@@ -76,6 +76,18 @@ impl Namespaces {
         Err(Reading)
     }
 
+    /// The name of a number that was given. A number that nobody has is its own name.
+    pub async fn name(&self, of: Namespace) -> Result<Text, Reading> {
+        if let Some((name, _)) = self.known().iter().find(|(_, number)| **number == of) {
+            return Ok(name.clone());
+        }
+        let found = self.node.entry(number_place(of.0)).await?;
+        let Some(entry) = found else { return Ok(Text::from(of.0.to_string())) };
+        let name = Text::from(entry.text.trim_matches('"'));
+        self.remember(&name, of);
+        Ok(name)
+    }
+
     /// All there are, with their numbers, by name.
     pub async fn list(&self, limit: usize) -> Result<Vec<(Text, Namespace)>, Reading> {
         let list = List { kind: Kind::Namespace, namespace: None, after: None, limit };

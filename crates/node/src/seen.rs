@@ -45,7 +45,7 @@ impl Seen {
                 Page::Runs(runs) => runs.iter().for_each(|run| self.flow(&run.flow)),
                 Page::Flows(flows) => flows.iter().for_each(|flow| self.flow(flow)),
                 Page::Leases(leases) => leases.iter().for_each(|(_, run)| self.flow(&run.flow)),
-                Page::Holds(_) | Page::Spec(_) | Page::Outcomes(_) => {}
+                Page::Holds(_) | Page::Queues(_) | Page::Spec(_) | Page::Outcomes(_) => {}
             }
         }
     }

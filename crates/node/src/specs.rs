@@ -111,6 +111,7 @@ mod tests {
             overlap: model::Overlap::QueueOne,
             catch_up: model::CatchUp::Once,
             permanent: None,
+            within: model::Within::default(),
             request_id: None,
         })
     }
@@ -138,6 +139,8 @@ mod tests {
             policy: Policy::default(),
             checkpoint: 0,
             fresh: false,
+            start_by: None,
+            finish_by: None,
             body,
         };
         Change { key: Key::Run(run), expect: Expect::Absent, row: Some(Row::Run(row)) }

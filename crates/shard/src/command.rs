@@ -2,7 +2,7 @@
 //! inbox, travel between nodes, and can be decided again after a reload.
 
 use model::row::{BacklogId, Holder, Made, Only, Scope};
-use model::{Bytes, JobId, Namespace, RunId, RunState, Span, Spec, Text, Time, Token};
+use model::{Bytes, JobId, Namespace, QueueRow, RunId, RunState, Span, Spec, Text, Time, Token};
 use std::sync::Arc;
 
 /// Names a caller's command on one node. Never reused.
@@ -59,6 +59,12 @@ pub enum Command {
         until: Option<Time>,
     },
     Release(Scope),
+    /// What a queue allows from now on; nothing in it: everything.
+    SetQueue {
+        namespace: Namespace,
+        queue: Text,
+        limits: QueueRow,
+    },
 }
 
 impl Command {

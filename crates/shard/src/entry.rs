@@ -23,12 +23,20 @@ pub struct Entry {
     pub replays: u16,
     pub state: RunState,
     pub fresh: bool,
+    /// Not started by then, or not done by then, it expires; `Time::MAX`: never.
+    pub start_by: Time,
+    pub finish_by: Time,
 }
 
 impl Entry {
     /// Its place in its flow.
     pub fn place(&self) -> (Time, RunId) {
         (self.due, self.id)
+    }
+
+    /// When it expires if it goes on waiting.
+    pub fn expires(&self) -> Time {
+        if self.attempts == 0 { self.start_by.min(self.finish_by) } else { self.finish_by }
     }
 }
 

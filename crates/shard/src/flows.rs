@@ -5,7 +5,7 @@
 //! **front** of each flow; if `more` is set, the rest is on disk, all of it behind `cursor`.
 //!
 //! Between flows of a queue: the highest priority first; inside a level the lanes by their shares,
-//! inside a lane the groups in turn. One start in `OLDEST_EVERY` goes to the run of the queue that
+//! inside a lane the groups in turn, for as many starts as their weight says. One start in `OLDEST_EVERY` goes to the run of the queue that
 //! has waited longest, whatever its level, so a run starts at the latest when all that were ready
 //! before it have gone at that fraction of the queue's rate.
 //!
@@ -14,12 +14,17 @@
 //! contain it; the merge puts the two together. What was touched meanwhile is left out of the merge
 //! by the caller (`load.rs`).
 //!
-//! Not here: limits. They belong in `Flows::choose`, which is the only place where a run is picked.
+//! A queue with limits (`limited.rs`) is asked before one of its runs is picked; a group at its limit
+//! does not show its runs to those who pick.
 
+mod limited;
+mod limiting;
 mod turns;
 
 use crate::entry::Entry;
 use crate::limits::{FLOWS_MAX, PAGE_SCARCE, PAGES_MAX, READY_MAX, Sizes};
+use crate::planted::{Bug, Planted};
+use limited::Limited;
 use model::{FlowKey, Lane, Namespace, RunId, Text, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use turns::{Queue, choose};
@@ -33,10 +38,16 @@ pub struct Flows {
     ids: BTreeMap<FlowKey, FlowId>,
     free: Vec<FlowId>,
     queues: BTreeMap<(Namespace, Text), Queue>,
+    /// Queues whose limits somebody set.
+    limited: BTreeMap<(Namespace, Text), Limited>,
+    /// The instant of the pass that is under way.
+    now: Time,
     resident: usize,
     served: u64,
     /// Queues that got a ready run since they were last asked.
     woken: BTreeSet<(Namespace, Text)>,
+    /// Runs in memory that expire: when, and where they stand.
+    expiring: BTreeSet<(Time, FlowId, Time, RunId)>,
     /// Flows whose front is short while more is on disk.
     low: BTreeSet<FlowId>,
     /// Pages asked for and not merged.
@@ -46,6 +57,7 @@ pub struct Flows {
     assume_more: bool,
     sizes: Sizes,
     collect_at: usize,
+    planted: Planted,
 }
 
 #[derive(Debug)]
@@ -57,6 +69,13 @@ struct Flow {
     page: Option<PageUnderWay>,
     /// Stands in its lane's turn.
     listed: bool,
+    /// The run that those who pick can see: the first, unless its group is at a limit.
+    shown: Option<(Time, RunId)>,
+    shut: bool,
+    /// Starts in its turn, how many it has had in this one, and how many it had out of turn.
+    weight: u32,
+    turn: u32,
+    owed: u32,
 }
 
 #[derive(Debug, Default)]
@@ -91,6 +110,11 @@ impl Flows {
             cursor: None,
             page: None,
             listed: false,
+            shown: None,
+            shut: false,
+            weight: 1,
+            turn: 0,
+            owed: 0,
         };
         let id = match self.free.pop() {
             Some(id) => {
@@ -104,11 +128,18 @@ impl Flows {
         };
         self.ids.insert(key.clone(), id);
         self.note_low(id);
+        if !self.limited.is_empty() && !self.planted.is(Bug::NewFlowNotShut) {
+            self.limit_flow(id);
+        }
         id
     }
 
     pub fn set_sizes(&mut self, sizes: Sizes) {
         self.sizes = sizes;
+    }
+
+    pub fn set_planted(&mut self, planted: Planted) {
+        self.planted = planted;
     }
 
     pub fn assume_more(&mut self, assume: bool) {
@@ -210,19 +241,26 @@ impl Flows {
         if flow.front.get(at).is_some_and(|other| other.id == entry.id) {
             return;
         }
-        let old_head = flow.front.front().map(Entry::place);
         flow.front.insert(at, entry);
         self.resident += 1;
+        if entry.expires() < Time::MAX {
+            self.expiring.insert((entry.expires(), entry.flow, entry.due, entry.id));
+        }
         if at == 0 {
-            self.head_changed(entry.flow, old_head);
+            self.refresh(entry.flow);
         }
     }
 
     /// Keeps the line's view of a flow: which run heads it, and whether it stands in its lane.
-    fn head_changed(&mut self, id: FlowId, old: Option<(Time, RunId)>) {
+    fn refresh(&mut self, id: FlowId) {
         let flow = self.flow_mut(id);
-        let new = flow.front.front().map(Entry::place);
+        let old = flow.shown;
+        let new = flow.front.front().filter(|_| !flow.shut).map(Entry::place);
         let list = new.is_some() && !flow.listed;
+        if new == old && !list {
+            return;
+        }
+        flow.shown = new;
         flow.listed |= list;
         let key = flow.key.clone();
         let lane = key.lane as usize;
@@ -260,11 +298,11 @@ impl Flows {
         if flow.front.get(at).is_none_or(|entry| entry.id != place.1) {
             return None;
         }
-        let old_head = flow.front.front().map(Entry::place);
         let entry = flow.front.remove(at);
         self.resident -= 1;
+        self.left(entry.as_ref());
         if at == 0 {
-            self.head_changed(id, old_head);
+            self.refresh(id);
         }
         self.note_low(id);
         entry
@@ -283,6 +321,9 @@ impl Flows {
                 continue;
             }
             let key = (namespace, queue.clone());
+            if !self.is_open(&key) {
+                continue;
+            }
             let flows = &mut self.flows;
             let Some(flow) = self.queues.get_mut(&key).and_then(|q| choose(q, flows, kinds)) else {
                 continue;
@@ -296,11 +337,11 @@ impl Flows {
 
     fn pop(&mut self, id: FlowId, served: u64) -> Option<Entry> {
         let flow = self.flow_mut(id);
-        let old_head = flow.front.front().map(Entry::place);
         let entry = flow.front.pop_front()?;
         let key = flow.key.clone();
         self.resident -= 1;
-        self.head_changed(id, old_head);
+        self.left(Some(&entry));
+        self.refresh(id);
         self.note_low(id);
         if let Some(line) = self
             .queues
@@ -312,11 +353,27 @@ impl Flows {
         Some(entry)
     }
 
+    /// A run stands in no front any more.
+    fn left(&mut self, entry: Option<&Entry>) {
+        if let Some(entry) = entry.filter(|entry| entry.expires() < Time::MAX) {
+            self.expiring.remove(&(entry.expires(), entry.flow, entry.due, entry.id));
+        }
+    }
+
+    /// A run whose time is over, taken out.
+    pub fn expired(&mut self, now: Time) -> Option<Entry> {
+        let (_, flow, due, run) = self.expiring.first().copied().filter(|(at, ..)| *at <= now)?;
+        self.remove(flow, (due, run))
+    }
+
+    pub fn next_expiry(&self) -> Option<Time> {
+        self.expiring.first().map(|(at, ..)| *at)
+    }
+
     /// Has this queue something that could start?
-    pub fn has_ready(&self, namespace: Namespace, queue: &Text) -> bool {
-        self.queues
-            .get(&(namespace, queue.clone()))
-            .is_some_and(|q| q.lines.values().any(|line| !line.heads.is_empty()))
+    pub fn has_ready(&mut self, queue: &(Namespace, Text)) -> bool {
+        let shows = |q: &Queue| q.lines.values().any(|line| !line.heads.is_empty());
+        self.queues.get(queue).is_some_and(shows) && self.is_open(queue)
     }
 
     pub fn take_woken(&mut self) -> BTreeSet<(Namespace, Text)> {
@@ -428,6 +485,10 @@ impl Flows {
             if idle && let Some(flow) = slot.take() {
                 self.ids.remove(&flow.key);
                 self.free.push(id);
+                let queue = (flow.key.namespace, flow.key.queue.clone());
+                if let Some(limited) = self.limited.get_mut(&queue) {
+                    limited.remove_flow(flow.key.group.as_ref(), id);
+                }
                 if flow.listed
                     && let Some(line) = self
                         .queues

@@ -55,6 +55,14 @@ pub const RECENT_MAX: usize = 65_536;
 pub const DOUBTED_MAX: usize = 65_536;
 /// At least one start in so many goes to the run that has waited longest.
 pub const OLDEST_EVERY: u32 = 8;
+/// Starts that a flow had for its age and that are taken off its next turns; more are given.
+pub const OWED_MAX: u32 = 16;
+/// Groups of a limited queue that nothing waits or runs in and that are remembered for a while.
+pub const GROUPS_ASIDE_MAX: usize = 1_024;
+/// Queues of one shard that have limits: all are in memory.
+pub const QUEUES_LIMITED_MAX: usize = 10_000;
+/// Groups of a queue that have a weight of their own.
+pub const WEIGHTS_MAX: usize = 10_000;
 /// Shares of the lanes inside a level: fresh, retry, backfill.
 pub const LANE_SHARES: [i32; 3] = [8, 4, 1];
 /// An occurrence later than this is missed, and the job's catch-up policy decides.

@@ -46,6 +46,9 @@ pub(crate) struct Loader {
     gated_pages: Vec<(u64, FlowPage)>,
     flows_after: Option<FlowKey>,
     flows_listed: bool,
+    /// What queues allow is read beside the rest.
+    queues_read: Option<ReadId>,
+    queues_known: bool,
     /// When too much waited for a far horizon.
     dense_at: Option<Time>,
 }
@@ -56,6 +59,8 @@ enum Stage {
     Leases,
     Holds,
     Flows,
+    /// All but what queues allow is known.
+    Queues,
     Live,
 }
 
@@ -158,9 +163,12 @@ impl Shard {
                 {
                     Some(self.flows_read())
                 }
-                Stage::Live => None,
+                Stage::Queues | Stage::Live => None,
             };
             self.loader.stage_read = read.map(|read| self.read(read));
+        }
+        if !self.loader.queues_known && self.loader.queues_read.is_none() {
+            self.loader.queues_read = Some(self.read(Read::Queues));
         }
         if self.loader.is_live() {
             self.raise_horizon(now);
@@ -282,6 +290,9 @@ impl Shard {
         } else if self.loader.stage_read == Some(id) {
             self.loader.stage_read = None;
             self.stage_read(now, page);
+        } else if self.loader.queues_read == Some(id) {
+            self.loader.queues_read = None;
+            self.queues_read(now, page);
         } else if self.loader.raise.as_ref().is_some_and(|raise| raise.read == Some(id)) {
             self.merge_wheel(page);
         } else if let Some(flow) = self.loader.pages.remove(&id) {
@@ -375,12 +386,38 @@ impl Shard {
                     self.flows.assume_more(false);
                 }
                 if self.loader.stage == Stage::Flows {
-                    self.loader.stage = Stage::Live;
-                    self.event(Event::Reloaded);
+                    self.loader.stage = Stage::Queues;
+                    self.go_live(now);
                 }
             }
             _ => {}
         }
+    }
+
+    fn queues_read(&mut self, now: Time, page: Page) {
+        let Page::Queues(queues) = page else { return };
+        self.loader.queues_known = true;
+        self.flows.pass(now);
+        if !self.planted.is(Bug::ForgetLimits) {
+            let rows = queues.into_iter().map(|(queue, row)| (queue, Some(row))).collect();
+            // What runs is counted when all is known.
+            self.flows.limit(rows, std::iter::empty());
+        }
+        self.go_live(now);
+    }
+
+    /// Everything that claims and decisions need has been loaded, if it has.
+    fn go_live(&mut self, now: Time) {
+        if self.loader.stage != Stage::Queues || !self.loader.queues_known {
+            return;
+        }
+        self.flows.pass(now);
+        if !self.planted.is(Bug::LoadForgetsRunning) {
+            let leased: Vec<_> = self.leases.iter().map(|lease| lease.entry.flow).collect();
+            self.flows.count_running(leased.into_iter());
+        }
+        self.loader.stage = Stage::Live;
+        self.event(Event::Reloaded);
     }
 
     fn merge_wheel(&mut self, page: Page) {

@@ -77,6 +77,39 @@ bugs! {
     PoisonDropsAll,
     /// A flow whose page ended is believed complete although a run arrived meanwhile.
     FlowForgetsArrival,
+    /// Runs do not expire.
+    NeverExpires,
+    /// A start is not counted towards the limits of its queue.
+    LimitNotCounted,
+    /// The limits of queues are not loaded after a takeover.
+    ForgetLimits,
+    /// After a takeover what runs is not counted towards limits.
+    LoadForgetsRunning,
+    /// The end of an attempt is not counted: its place is never free again.
+    EndNotCounted,
+    /// The end of an attempt is counted twice.
+    EndCountedTwice,
+    /// A start spends nothing of a rate.
+    RateNotSpent,
+    /// After a takeover a rate begins with its whole burst.
+    RateFullAtLoad,
+    /// Groups are not limited.
+    GroupNotShut,
+    /// A group that was shut stays so.
+    GroupNotOpened,
+    /// A flow that is new to memory does not ask whether its group is shut.
+    NewFlowNotShut,
+    /// New limits are kept in memory only.
+    LimitsNotStored,
+    /// New limits are stored and not kept until the next load.
+    LimitsNotKept,
+}
+
+impl Bug {
+    /// Does it show only where queues have limits?
+    pub fn is_of_limits(self) -> bool {
+        self >= Bug::NeverExpires
+    }
 }
 
 /// The fault planted in this state machine, if any.

@@ -11,7 +11,7 @@
 
 use crate::batch::{Event, Output, Own};
 use crate::command::{Answer, Command, CommandId, End, Refused, Settle};
-use crate::entry::Policies;
+use crate::entry::{Entry, Policies};
 use crate::flows::{FlowId, Flows};
 use crate::inbox::Inbox;
 use crate::leases::Leases;
@@ -51,6 +51,7 @@ pub(crate) enum Work {
     Due(Timed),
     /// Of this attempt, not of one that began while the rescue waited for rows.
     Rescue(RunId, Token),
+    Expire(Entry),
 }
 
 /// Work that waits for rows, with all the rows it has asked for so far: what was read for an
@@ -182,6 +183,7 @@ impl Shard {
             postponed_until: Time::MIN,
             floor_ahead: None,
         };
+        shard.flows.set_planted(planted);
         shard.begin_load(taken, alive, now);
         shard
     }
@@ -261,6 +263,8 @@ impl Shard {
             self.pipeline.next_send(),
             self.inbox.next_deadline(),
             self.holds.values().filter_map(|hold| hold.until).min(),
+            self.flows.next_pass().filter(|_| decides),
+            self.flows.next_expiry().filter(|_| decides),
             self.retry_reads.iter().map(|(at, _)| *at).min(),
             self.has_work_left().then_some(Time::MIN),
         ]
@@ -303,6 +307,7 @@ impl Shard {
             return;
         }
         self.pipeline.building.decided = self.pipeline.building.decided.max(now);
+        self.flows.pass(now);
         let flows = &self.flows;
         self.timer.advance(now, |entry| flows.key(entry.flow).namespace);
         // Further away than the pause: the clock ran wild and came back.
@@ -339,13 +344,14 @@ impl Shard {
         }
         self.serve_waiters(now);
         self.patch_ready();
+        self.expire_runs(now);
         self.park();
         self.load_more(now);
         self.collect();
     }
 
     /// May another decision join the batch being built?
-    fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.pipeline.building.changes.len() < self.sizes.batch_changes
             && self.pipeline.has_room_for_commands()
     }
@@ -377,11 +383,12 @@ impl Shard {
         }
     }
 
-    fn decide(&mut self, now: Time, mut keys: Vec<Key>, work: Work) {
+    pub(crate) fn decide(&mut self, now: Time, mut keys: Vec<Key>, work: Work) {
         let own = match &work {
             Work::Command(..) => None,
             Work::Due(timed) => Some(Own::Due(timed.key())),
             Work::Rescue(run, _) => Some(Own::Rescue(*run)),
+            Work::Expire(entry) => Some(Own::Due(WheelKey::Run(entry.id))),
         };
         if own.is_some_and(|own| self.quarantine.contains(&own)) {
             return;
@@ -390,6 +397,7 @@ impl Shard {
             Work::Command(caller, command) => self.decide_command(now, *caller, command),
             Work::Due(timed) => self.decide_due(now, *timed).map(|()| None),
             Work::Rescue(run, token) => self.decide_rescue(now, *run, *token).map(|()| None),
+            Work::Expire(entry) => self.decide_expire(now, *entry).map(|()| None),
         };
         match (outcome, work) {
             (Err(Need(needs)), work) => {
@@ -446,6 +454,9 @@ impl Shard {
             Command::CancelBackfill(id) => self.decide_cancel_backfill(*id)?,
             Command::Hold { scope, reason, until } => self.decide_hold(scope, reason, *until),
             Command::Release(scope) => self.decide_release(scope),
+            Command::SetQueue { namespace, queue, limits } => {
+                self.decide_set_queue(*namespace, queue, limits)
+            }
         };
         Ok(Some(answer))
     }
@@ -546,7 +557,9 @@ impl Shard {
         let policies = entries().chain(self.flows.entries()).map(|entry| entry.policy).collect();
         // Work that waits for rows holds entries too; it is short-lived, so collection waits.
         let waiting = self.again.iter().chain(self.parked.values().flat_map(|(_, works)| works));
-        if waiting.filter(|p| matches!(p.work, Work::Due(Timed::Run(_)))).count() > 0 {
+        if waiting.filter(|p| matches!(p.work, Work::Due(Timed::Run(_)) | Work::Expire(_))).count()
+            > 0
+        {
             return;
         }
         self.flows.collect(&flows);

@@ -96,6 +96,8 @@ impl Shard {
             policy: self.policies.get(entry.policy),
             checkpoint: entry.checkpoint,
             fresh: entry.fresh,
+            start_by: Some(entry.start_by).filter(|at| *at < Time::MAX),
+            finish_by: Some(entry.finish_by).filter(|at| *at < Time::MAX),
             body: None,
         }
     }
@@ -116,6 +118,8 @@ impl Shard {
             replays: row.replays,
             state: row.state,
             fresh: row.fresh,
+            start_by: row.start_by.unwrap_or(Time::MAX),
+            finish_by: row.finish_by.unwrap_or(Time::MAX),
         }
     }
 

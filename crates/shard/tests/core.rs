@@ -12,12 +12,16 @@ mod clock;
 mod clocks;
 #[path = "core/commits.rs"]
 mod commits;
+#[path = "core/expire.rs"]
+mod expire;
 #[path = "core/fairness.rs"]
 mod fairness;
 #[path = "core/gone.rs"]
 mod gone;
 #[path = "core/leaving.rs"]
 mod leaving;
+#[path = "core/limits.rs"]
+mod limits;
 #[path = "core/loading.rs"]
 mod loading;
 #[path = "core/operators.rs"]

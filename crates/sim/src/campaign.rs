@@ -44,15 +44,16 @@ pub fn caught_at(bug: Bug, range: Range<u64>, steps: u64) -> Option<u64> {
     range.into_iter().find(|seed| !run(*seed, steps, Some(bug), false).violations.is_empty())
 }
 
-/// For each planted fault, the seed that caught it.
-pub fn planted(range: Range<u64>, steps: u64) -> Vec<(Bug, Option<u64>)> {
+/// For each planted fault, the seed that caught it; those of limits need worlds with limits.
+pub fn planted(range: Range<u64>, limited: Range<u64>, steps: u64) -> Vec<(Bug, Option<u64>)> {
     let next = AtomicU64::new(0);
     let caught = Mutex::new(BTreeMap::new());
     on_all_cores(|| {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed) as usize;
             let Some(bug) = Bug::ALL.get(at) else { break };
-            let seed = caught_at(*bug, range.clone(), steps);
+            let range = if bug.is_of_limits() { limited.clone() } else { range.clone() };
+            let seed = caught_at(*bug, range, steps);
             if let Ok(mut caught) = caught.lock() {
                 caught.insert(*bug, seed);
             }

@@ -82,6 +82,7 @@ impl World {
         }
         self.maybe_fail(&call);
         let answer = crate::calls::carry(&self.store, &call);
+        self.watch_limits(&call);
         self.note(answer_hash(&answer));
         if self.verbose {
             self.explain(&call, &answer);

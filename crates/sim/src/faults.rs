@@ -108,6 +108,7 @@ impl World {
                 self.store.inner().lose_tail(Incarnation::Next);
             }
             self.log.tail_lost.push(self.now);
+            self.watch.forget();
             self.log.lost_epochs = before;
         } else {
             self.store.inner().restore(snapshot);

@@ -3,12 +3,15 @@
 
 use shard::Bug;
 use sim::campaign::{self, Outcome};
+use sim::limited::LIMITED;
 use sim::run::run;
 use std::ops::Range;
 use std::process::ExitCode;
 
 /// What CI runs.
 const CI_SEEDS: Range<u64> = 0..2_000;
+/// Worlds whose queues have limits.
+const CI_LIMITED: Range<u64> = LIMITED..LIMITED + 400;
 const STEPS: u64 = 20_000;
 /// Failures printed of one seed, and seeds printed.
 const SHOWN: usize = 5;
@@ -30,7 +33,7 @@ fn main() -> ExitCode {
         return ci();
     }
     if has("--planted") {
-        return exit(planted(CI_SEEDS));
+        return exit(planted());
     }
     if let Some(seed) = value("--seed").and_then(|text| text.parse().ok()) {
         return exit(one(seed, steps, bug, has("--verbose")));
@@ -88,9 +91,9 @@ fn report(outcome: &Outcome) {
     }
 }
 
-fn planted(range: Range<u64>) -> bool {
+fn planted() -> bool {
     let mut survivors = 0;
-    for (bug, caught) in campaign::planted(range, STEPS) {
+    for (bug, caught) in campaign::planted(CI_SEEDS, CI_LIMITED, STEPS) {
         match caught {
             Some(seed) => println!("  {bug:?}: caught by seed {seed}"),
             None => {
@@ -122,11 +125,13 @@ fn ci() -> ExitCode {
         kept_failed += usize::from(!run(*seed, *steps, None, false).violations.is_empty());
     }
     println!("kept seeds: {} passed, {kept_failed} failed", kept.len() - kept_failed);
-    let failed = outcome.failures.len() + never.len();
+    let limited = campaign::seeds(CI_LIMITED, STEPS, true, None);
+    report(&limited);
+    let failed = outcome.failures.len() + never.len() + limited.failures.len();
     println!(
         "simulator: {} passed, {failed} failed",
-        outcome.seeds as usize - outcome.failures.len()
+        (outcome.seeds + limited.seeds) as usize - outcome.failures.len() - limited.failures.len()
     );
-    let caught = planted(CI_SEEDS);
+    let caught = planted();
     exit(failed == 0 && kept_failed == 0 && caught)
 }

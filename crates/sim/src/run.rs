@@ -57,6 +57,7 @@ pub fn run(seed: u64, steps: u64, bug: Option<Bug>, verbose: bool) -> Report {
     };
     let mut violations = check(&world.log, &world.store.inner().dump(), &settings);
     world.look_at_leavers();
+    world.look_at_limits();
     violations.append(&mut world.found);
     Report {
         seed,

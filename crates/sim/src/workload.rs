@@ -7,7 +7,7 @@ use crate::world::World;
 use model::row::{BacklogId, Change, Made, Only, Row, Scope};
 use model::{
     Bytes, CatchUp, Cause, Dialect, JobId, Namespace, Overlap, Policy, RunId, ScheduleSpec, Slot,
-    Span, Spec, Target, Text, Time, When,
+    Span, Spec, Target, Text, Time, When, Within,
 };
 use shard::Event;
 use shard::command::{Answer, Command, CommandId, KeyOf, NewJob, Refused};
@@ -78,6 +78,15 @@ impl World {
     pub(crate) fn client_step(&mut self) {
         if self.healed {
             return;
+        }
+        if self.is_limited() {
+            let limited =
+                self.log.ops.iter().any(|op| matches!(op.command, Command::SetQueue { .. }));
+            if !limited {
+                self.draw_limits();
+            } else if self.rng.per_mille(10) {
+                self.change_limits();
+            }
         }
         let (shard, command) = self.draw_command();
         self.client_asks(shard, command);
@@ -247,7 +256,7 @@ impl World {
 
     fn draw_job(&mut self, shard: u16) -> NewJob {
         let now = self.now;
-        let options = &self.options;
+        let (options, limited) = (&self.options, self.is_limited());
         let id = self.workload.id(now, shard);
         let rng = &mut self.workload.rng;
         let recurring = rng.per_mille(options.recurring) && self.workload.recurring.len() < 12;
@@ -315,6 +324,7 @@ impl World {
                 },
             },
             permanent: None,
+            within: if limited { draw_within(rng) } else { Within::default() },
             request_id: None,
         };
         let key = (rng.per_mille(options.keyed) && !poison)
@@ -382,6 +392,9 @@ impl World {
                 self.client_asks(shard, Command::Release(scope));
             }
         }
+        if self.is_limited() {
+            self.loosen_limits();
+        }
     }
 
     pub fn pause_all(&mut self) {
@@ -403,6 +416,13 @@ impl World {
             self.client_asks(job.shard().0, Command::Pause { job, reason, until: None });
         }
     }
+}
+
+fn draw_within(rng: &mut Rng) -> Within {
+    let mut some = |least: i64, most: i64| {
+        rng.per_mille(150).then(|| Span::from_millis(rng.range(least, most)))
+    };
+    Within { start: some(1_000, 15_000), finish: some(2_000, 40_000) }
 }
 
 fn shard_of(command: &Command) -> Option<u16> {

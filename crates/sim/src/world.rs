@@ -7,6 +7,7 @@
 use crate::checker::Violation;
 use crate::clock::LocalClock;
 use crate::event::{Asker, Happens};
+use crate::limited::Watch;
 use crate::log::Log;
 use crate::options::Options;
 use crate::rng::Rng;
@@ -71,6 +72,7 @@ pub struct World {
     pub(crate) stall: Option<Stall>,
     /// Broken promises that are seen on the way and not at the end.
     pub(crate) found: Vec<Violation>,
+    pub(crate) watch: Watch,
 }
 
 impl World {
@@ -104,6 +106,7 @@ impl World {
             finished: BTreeSet::new(),
             stall: None,
             found: Vec::new(),
+            watch: Watch::default(),
             options,
         };
         world.populate();

@@ -9,7 +9,7 @@ use crate::history::{self, HISTORY};
 use crate::jobs::{self, BACKLOGS, JOBS, SPECS};
 use crate::runs::{self, RUNS};
 use crate::table::Table;
-use crate::{claims, cluster, days};
+use crate::{claims, cluster, days, queues};
 use model::Time;
 use model::cluster::ShardRow;
 use model::id::ShardId;
@@ -98,6 +98,10 @@ fn rows_of_all(conn: &mut Conn) -> Res<Vec<(ShardId, Key, Row)>> {
     for row in all(conn, &claims::HOLDS, "")? {
         let (scope, hold) = claims::read_hold(&row, 0)?;
         found.push((shard_of(&row)?, Key::Hold(scope), Row::Hold(hold)));
+    }
+    for row in all(conn, &queues::QUEUES, "")? {
+        let ((namespace, queue), limits) = queues::read(&row, 0)?;
+        found.push((shard_of(&row)?, Key::Queue(namespace, queue), Row::Queue(limits)));
     }
     Ok(found)
 }

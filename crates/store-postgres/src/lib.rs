@@ -41,6 +41,7 @@ pub mod outbox;
 mod pool;
 mod prune;
 mod put;
+mod queues;
 mod read;
 mod runs;
 mod schema;

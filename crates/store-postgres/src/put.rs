@@ -4,7 +4,7 @@ use crate::batch::{Batch, Value, Verb, values};
 use crate::commit::{is_replaced, verb};
 use crate::error::Res;
 use crate::net::Net;
-use crate::{claims, days, history, jobs, keys, runs};
+use crate::{claims, days, history, jobs, keys, queues, runs};
 use model::id::ShardId;
 use model::row::{Expect, Key, Row};
 use std::borrow::Cow;
@@ -52,6 +52,7 @@ fn table(key: &Key) -> &'static str {
         Key::Idempotency(_) => keys::NAME,
         Key::Checkpoint(_) => claims::CHECKPOINTS.name,
         Key::Hold(_) => claims::HOLDS.name,
+        Key::Queue(..) => queues::QUEUES.name,
         Key::History(..) => history::ANYWHERE,
     }
 }
@@ -70,6 +71,7 @@ pub(crate) fn place(shard: ShardId, key: &Key) -> Vec<Value> {
             let (kind, namespace, queue) = claims::scope_columns(scope);
             values![shard.0, kind, namespace, queue]
         }
+        Key::Queue(namespace, queue) => values![shard.0, namespace.0, &**queue],
         Key::History(run, token) => values![shard.0, run_bytes(*run).to_vec(), token.0],
     }
 }
@@ -85,6 +87,9 @@ fn row_values(shard: ShardId, net: &Net<'_>, row: &Row) -> Res<Vec<Value>> {
         (Key::Idempotency(key), Row::Idempotency(row)) => keys::values(shard, key, row),
         (Key::Checkpoint(id), Row::Checkpoint(row)) => claims::checkpoint_values(shard, *id, row),
         (Key::Hold(scope), Row::Hold(row)) => claims::hold_values(shard, scope, row),
+        (Key::Queue(namespace, queue), Row::Queue(row)) => {
+            queues::row_values(shard, *namespace, queue, row)
+        }
         (_, Row::History(row)) => history::values(shard, row),
         _ => Vec::new(),
     })

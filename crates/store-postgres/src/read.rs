@@ -7,7 +7,7 @@ use crate::error::Res;
 use crate::limits::MANY_READS;
 use crate::put::place;
 use crate::table::Table;
-use crate::{claims, history, jobs, keys, runs, wheel};
+use crate::{claims, history, jobs, keys, queues, runs, wheel};
 use model::id::ShardId;
 use model::read::{Bucket, Page, Read};
 use model::row::{Key, Row};
@@ -23,6 +23,7 @@ pub(crate) fn pages(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<Page>
     let answer = |((shard, read), some): (&(ShardId, Read), bool)| match (read, some) {
         (Read::Leases { .. }, false) => Ok(Page::Leases(Vec::new())),
         (Read::Holds, false) => Ok(Page::Holds(Vec::new())),
+        (Read::Queues, false) => Ok(Page::Queues(Vec::new())),
         (Read::Flows { .. }, false) => Ok(Page::Flows(Vec::new())),
         (Read::Due { .. }, false) => Ok(Page::Due { rows: Vec::new(), next: None }),
         _ => page(conn, *shard, read),
@@ -39,6 +40,8 @@ fn present(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<bool>> {
             ORDER BY l.shard, l.run LIMIT 1) IS NOT NULL
           WHEN 2 THEN (SELECT 1 FROM duly.holds AS h WHERE h.shard = x.shard
             ORDER BY h.shard, h.scope, h.namespace, h.queue LIMIT 1) IS NOT NULL
+          WHEN 5 THEN (SELECT 1 FROM duly.queues AS q WHERE q.shard = x.shard
+            ORDER BY q.shard, q.namespace, q.queue LIMIT 1) IS NOT NULL
           WHEN 3 THEN (SELECT 1 FROM duly.runs AS r WHERE r.state = 2 AND r.shard = x.shard
             ORDER BY r.shard, r.namespace, r.queue, r.kind, r.priority, r.lane, r.grp LIMIT 1)
             IS NOT NULL
@@ -59,6 +62,7 @@ fn present(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<bool>> {
         let (kind, first, until) = match read {
             Read::Leases { .. } => (1, 0, 0),
             Read::Holds => (2, 0, 0),
+            Read::Queues => (5, 0, 0),
             Read::Flows { .. } => (3, 0, 0),
             Read::Due { from, before, .. } => {
                 (4, Bucket::earliest(*from).start.micros(), before.micros())
@@ -96,6 +100,7 @@ pub(crate) fn is_one_statement(reads: &[(ShardId, Read)]) -> bool {
         | Read::Flows { .. }
         | Read::Leases { .. }
         | Read::Holds
+        | Read::Queues
         | Read::RunsOf { .. } => true,
     }
 }
@@ -114,6 +119,7 @@ fn page(conn: &mut Conn, shard: ShardId, read: &Read) -> Res<Page> {
         }
         Read::Leases { after, limit } => Page::Leases(claims::leases(conn, shard, *after, *limit)?),
         Read::Holds => Page::Holds(claims::holds(conn, shard)?),
+        Read::Queues => Page::Queues(queues::all(conn, shard)?),
         Read::RunsOf { job, after, limit } => {
             Page::Runs(runs::of_job(conn, shard, *job, *after, *limit)?)
         }
@@ -136,6 +142,7 @@ enum From {
     Keys,
     Checkpoints,
     Holds,
+    Queues,
     History,
 }
 
@@ -149,6 +156,7 @@ fn from(key: &Key) -> From {
         Key::Idempotency(_) => From::Keys,
         Key::Checkpoint(_) => From::Checkpoints,
         Key::Hold(_) => From::Holds,
+        Key::Queue(..) => From::Queues,
         Key::History(..) => From::History,
     }
 }
@@ -183,6 +191,7 @@ fn of_table(conn: &mut Conn, from: From, keys: &Arrays) -> Res<Vec<(usize, Row)>
         From::Backlogs => &jobs::BACKLOGS,
         From::Checkpoints => &claims::CHECKPOINTS,
         From::Holds => &claims::HOLDS,
+        From::Queues => &queues::QUEUES,
         From::History => &history::HISTORY,
     };
     let source = match from {
@@ -201,6 +210,7 @@ fn of_table(conn: &mut Conn, from: From, keys: &Arrays) -> Res<Vec<(usize, Row)>
                 From::Backlogs => Row::Backlog(jobs::read_backlog(row, 1)?),
                 From::Checkpoints => Row::Checkpoint(claims::read_checkpoint(row, 1)?),
                 From::Holds => Row::Hold(claims::read_hold(row, 1)?.1),
+                From::Queues => Row::Queue(queues::read(row, 1)?.1),
                 From::History => Row::History(Box::new(history::read(row, 1)?)),
             };
             Ok((n, row))

@@ -44,6 +44,8 @@ pub(crate) static RUNS: Table = Table {
         ("timeout", Int),
         ("checkpoint", Int),
         ("fresh", Int),
+        ("start_by", Int),
+        ("finish_by", Int),
     ],
     kept: &[("body", Bytes), ("payload", Bytes)],
     // What is ready waits for a claimer, what is blocked for another run: neither for an instant.
@@ -79,6 +81,8 @@ pub(crate) fn values(shard: ShardId, row: &RunRow, body: Option<&Spec>) -> Res<V
         policy.timeout.micros(),
         row.checkpoint,
         row.fresh,
+        row.start_by.map(Time::micros),
+        row.finish_by.map(Time::micros),
         body.map(encode::encode).transpose()?,
         body.map(|spec| &*spec.payload),
     ])

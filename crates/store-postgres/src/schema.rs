@@ -21,12 +21,13 @@
 use crate::cols::cols;
 use crate::conn::{Conn, WRITE};
 use crate::error::{Fault, OpenError, Res};
+use crate::queues::{QUEUES, STEP_3};
 use crate::tables::{HOT, STEP_2, TABLES, key_tables};
 use crate::{claims, functions, history, jobs, origin, runs};
 use model::id::SHARDS;
 
 /// The version this code writes, and the newest `min_reader`/`min_writer` it satisfies.
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = 3;
 
 /// Makes the tables where there are none; checks that others can be used by this code.
 pub(crate) fn migrate(conn: &mut Conn) -> Result<(), OpenError> {
@@ -64,7 +65,8 @@ fn step(conn: &mut Conn) -> Res<()> {
     let (schema, meta) = there.first().map_or((false, false), |row| (row.get(0), row.get(1)));
     if !schema {
         make(conn)?;
-        return expand(conn);
+        expand(conn)?;
+        return limits(conn);
     }
     if !meta {
         return Ok(());
@@ -73,9 +75,22 @@ fn step(conn: &mut Conn) -> Res<()> {
     let rows = conn.query("SELECT one, version FROM duly.meta FOR UPDATE", &[])?;
     crate::cluster::expand(conn)?;
     match rows.first().map(|row| cols(row, "meta", 1).int()).transpose()? {
-        Some(1) => expand(conn),
+        Some(1) => {
+            expand(conn)?;
+            limits(conn)
+        }
+        Some(2) => limits(conn),
         _ => Ok(()),
     }
+}
+
+/// From version 2 to 3.
+fn limits(conn: &mut Conn) -> Res<()> {
+    conn.run(STEP_3)?;
+    for table in [&QUEUES, &runs::RUNS] {
+        conn.run(&table.functions())?;
+    }
+    conn.run(&format!("UPDATE duly.meta SET version = {VERSION}"))
 }
 
 /// Version 1, without its one table of history, which nobody needs who begins with version 2.
@@ -99,7 +114,6 @@ fn expand(conn: &mut Conn) -> Res<()> {
     )?;
     conn.run(&functions::all())?;
     let tables = [
-        &runs::RUNS,
         &claims::LEASES,
         &claims::CHECKPOINTS,
         &claims::HOLDS,
@@ -111,7 +125,7 @@ fn expand(conn: &mut Conn) -> Res<()> {
         conn.run(&table.functions())?;
     }
     origin::record(conn)?;
-    conn.run(&format!("UPDATE duly.meta SET version = {VERSION}"))
+    conn.run("UPDATE duly.meta SET version = 2")
 }
 
 /// Begins to write history by day, if no node of version 1 lives. Returns whether it is so.

@@ -120,6 +120,7 @@ fn spec() -> Arc<Spec> {
         overlap: model::Overlap::default(),
         catch_up: model::CatchUp::default(),
         permanent: None,
+        within: model::Within::default(),
         request_id: None,
     })
 }
@@ -141,6 +142,8 @@ fn run(n: u64, at: Time, flow: &FlowKey, spec: &Arc<Spec>) -> RunRow {
         policy: Policy::default(),
         checkpoint: 0,
         fresh: false,
+        start_by: None,
+        finish_by: None,
         body: Some(spec.clone()),
     }
 }

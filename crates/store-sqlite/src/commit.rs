@@ -4,7 +4,7 @@
 use crate::error::Res;
 use crate::keys::Days;
 use crate::table::Prepared;
-use crate::{claims, history, jobs, keys, reserve, runs};
+use crate::{claims, history, jobs, keys, queues, reserve, runs};
 use model::Time;
 use model::id::ShardId;
 use model::row::{Change, Commit, Key, Row};
@@ -86,6 +86,9 @@ fn put(conn: &Prepared<'_>, shard: ShardId, change: &Change, days: Days, now: Ti
         Key::Idempotency(key) => keys::put(conn, days, shard, key, row!(Idempotency), expect),
         Key::Checkpoint(id) => claims::put_checkpoint(conn, shard, *id, row!(Checkpoint), expect),
         Key::Hold(scope) => claims::put_hold(conn, shard, scope, row!(Hold), expect),
+        Key::Queue(namespace, queue) => {
+            queues::put(conn, shard, (*namespace, queue), row!(Queue), expect)
+        }
         Key::History(run, token) => {
             let row = row!(History).map(|row| &**row);
             history::put(conn, shard, (*run, *token), row, expect)

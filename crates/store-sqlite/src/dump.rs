@@ -5,7 +5,7 @@
 use crate::cols::cols;
 use crate::error::Res;
 use crate::runs::{self, list};
-use crate::{claims, cluster, history, jobs};
+use crate::{claims, cluster, history, jobs, queues};
 use model::Time;
 use model::cluster::NodeLease;
 use model::id::{NodeId, ShardId};
@@ -84,6 +84,10 @@ fn rows(conn: &Connection) -> Res<Vec<(ShardId, Key, Row)>> {
     all.extend(list(conn, &claims::HOLDS.list, &[], |row| {
         let (scope, hold) = claims::read_hold(row)?;
         Ok((shard_of(row)?, Key::Hold(scope), Row::Hold(hold)))
+    })?);
+    all.extend(list(conn, &queues::QUEUES.list, &[], |row| {
+        let ((namespace, queue), limits) = queues::read(row)?;
+        Ok((shard_of(row)?, Key::Queue(namespace, queue), Row::Queue(limits)))
     })?);
     Ok(all)
 }

@@ -32,6 +32,7 @@ mod keys;
 mod log;
 #[cfg(test)]
 mod plans;
+mod queues;
 mod read;
 mod reserve;
 mod runs;

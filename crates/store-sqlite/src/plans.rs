@@ -1,7 +1,7 @@
 //! Does every statement find its rows by an index? SQLite says so itself; a statement that scans
 //! a table would pass every other test and stop a large store.
 
-use crate::{claims, counts, files, history, jobs, keys, runs, schema, search, wheel};
+use crate::{claims, counts, files, history, jobs, keys, queues, runs, schema, search, wheel};
 use rusqlite::Connection;
 
 fn plan(conn: &Connection, sql: &str) -> String {
@@ -23,6 +23,8 @@ fn every_statement_seeks() {
         (claims::LEASES.all(), "PRIMARY KEY (shard=? AND run=?)"),
         (claims::CHECKPOINTS.all(), "PRIMARY KEY (shard=? AND run=?)"),
         (claims::HOLDS.all(), "PRIMARY KEY (shard=? AND scope=? AND namespace=? AND queue=?)"),
+        (queues::QUEUES.all(), "PRIMARY KEY (shard=? AND namespace=? AND queue=?)"),
+        (vec![&*queues::OF_SHARD], "PRIMARY KEY (shard=?)"),
         (jobs::JOBS.all(), "PRIMARY KEY (shard=? AND id=?)"),
         (jobs::SPECS.all(), "PRIMARY KEY (shard=? AND job=? AND version=?)"),
         (jobs::BACKLOGS.all(), "PRIMARY KEY (shard=? AND id=?)"),

@@ -2,7 +2,7 @@
 
 use crate::error::Res;
 use crate::keys::Days;
-use crate::{claims, history, jobs, keys, runs, wheel};
+use crate::{claims, history, jobs, keys, queues, runs, wheel};
 use model::id::ShardId;
 use model::read::{Page, Read};
 use model::row::{Key, Row};
@@ -32,6 +32,7 @@ fn page(conn: &Connection, shard: ShardId, read: &Read, days: Days) -> Res<Page>
         }
         Read::Leases { after, limit } => Page::Leases(claims::leases(conn, shard, *after, *limit)?),
         Read::Holds => Page::Holds(claims::holds(conn, shard)?),
+        Read::Queues => Page::Queues(queues::all(conn, shard)?),
         Read::RunsOf { job, after, limit } => {
             Page::Runs(runs::of_job(conn, shard, *job, *after, *limit)?)
         }
@@ -55,6 +56,7 @@ fn get(conn: &Connection, shard: ShardId, key: &Key, days: Days) -> Res<Option<R
         Key::Idempotency(key) => keys::get(conn, days, shard, key),
         Key::Checkpoint(id) => claims::get_checkpoint(conn, shard, *id),
         Key::Hold(scope) => claims::get_hold(conn, shard, scope),
+        Key::Queue(namespace, queue) => queues::get(conn, shard, *namespace, queue),
         Key::History(run, token) => history::get(conn, shard, *run, *token),
     }
 }

@@ -19,7 +19,7 @@ use store::codec::rows;
 pub(crate) const OFF_WHEEL: i64 = i64::MAX;
 
 const KEY: [&str; 2] = ["shard", "id"];
-const VALUES: [&str; 24] = [
+const VALUES: [&str; 26] = [
     "rev",
     "bucket",
     "state",
@@ -44,6 +44,8 @@ const VALUES: [&str; 24] = [
     "timeout",
     "checkpoint",
     "fresh",
+    "start_by",
+    "finish_by",
 ];
 
 /// Where the body lies behind those, in a list of all columns.
@@ -107,6 +109,8 @@ pub(crate) fn put(
         policy.timeout.micros(),
         row.checkpoint,
         row.fresh,
+        row.start_by.map(Time::micros),
+        row.finish_by.map(Time::micros),
         body,
         payload,
     ];

@@ -12,7 +12,7 @@ use model::id::SHARDS;
 use rusqlite::Connection;
 
 /// The version this code writes, and the newest `min_reader`/`min_writer` it satisfies.
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = 3;
 /// "duly": tells our file from any other database.
 const APPLICATION: i64 = 0x6475_6c79;
 
@@ -280,6 +280,29 @@ DROP INDEX history_instants;
 CREATE INDEX history_instants ON history (planned_job, nominal, run) WHERE planned_job IS NOT NULL;
 ";
 
+/// Version 3: limits of queues, and runs that expire. Older code may go on using the file, and keeps no limit.
+const THIRD: &str = "
+CREATE TABLE queues (
+  -- What a queue allows; one without a row allows everything.
+  shard INTEGER NOT NULL,
+  namespace INTEGER NOT NULL,
+  queue TEXT NOT NULL,
+  rev INTEGER NOT NULL,
+  max_running INTEGER,          -- attempts at the same time; NULL = any number
+  rate_starts INTEGER,          -- starts ... NULL = any number
+  rate_per INTEGER,             -- ... in so many microseconds,
+  rate_burst INTEGER,           -- and so many at once after a pause
+  group_max_running INTEGER,    -- the same for each group of the queue
+  group_rate_starts INTEGER,
+  group_rate_per INTEGER,
+  group_rate_burst INTEGER,
+  weights TEXT NOT NULL,        -- starts in a group's turn: 'weight bytes group', one per line
+  PRIMARY KEY (shard, namespace, queue)
+) STRICT, WITHOUT ROWID;
+ALTER TABLE runs ADD COLUMN start_by INTEGER;   -- not started by then it expires; NULL = never
+ALTER TABLE runs ADD COLUMN finish_by INTEGER;  -- not done by then
+";
+
 /// Makes the tables in an empty file; checks that others can be used by this code.
 pub(crate) fn migrate(conn: &Connection) -> Result<(), OpenError> {
     let application: i64 = pragma(conn, "application_id")?;
@@ -291,6 +314,9 @@ pub(crate) fn migrate(conn: &Connection) -> Result<(), OpenError> {
     let version: i64 = conn.query_row("SELECT version FROM meta", [], |row| row.get(0))?;
     if version < 2 {
         step(conn, SECOND, "UPDATE meta SET version = 2")?;
+    }
+    if version < 3 {
+        step(conn, THIRD, "UPDATE meta SET version = 3")?;
     }
     Ok(())
 }

@@ -85,6 +85,7 @@ impl Bench {
             overlap: model::Overlap::default(),
             catch_up: model::CatchUp::default(),
             permanent: None,
+            within: model::Within::default(),
             request_id: None,
         };
         Bench {
@@ -128,6 +129,8 @@ impl Bench {
             policy: Policy::default(),
             checkpoint: 0,
             fresh: false,
+            start_by: None,
+            finish_by: None,
             body: Some(Arc::new(Spec::clone(&self.spec))),
         }
     }

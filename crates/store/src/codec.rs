@@ -5,6 +5,7 @@ pub mod codes;
 pub mod columns;
 pub mod encode;
 pub mod ids;
+pub mod queues;
 pub mod rows;
 
 pub use codes::Code;

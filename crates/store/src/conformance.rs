@@ -72,7 +72,7 @@ macro_rules! store_conformance {
                 body_survives_patches, a_new_body_replaces, spec_is_body_or_version, a_spec_is_read_beside_other_rows,
                 payload_bytes_are_opaque, odd_text_survives, extreme_times_survive,
                 leases_come_with_their_runs, leases_are_paged, runs_of_a_job_do_not_leak,
-                holds_are_listed, shards_do_not_see_each_other, absent_rows_keep_their_place;
+                holds_are_listed, limits_of_queues_are_listed, shards_do_not_see_each_other, absent_rows_keep_their_place;
             keys: key_twice_is_refused, key_scope_is_all_of_it, key_is_known_for_a_day_or_two,
                 key_can_be_removed;
             wheel: bounds_are_inclusive_and_exclusive, near_and_far_rows_are_found,

@@ -97,7 +97,8 @@ pub fn fits(change: &Change) -> bool {
         (Key::Spec(..), Row::Spec(_))
         | (Key::Idempotency(_), Row::Idempotency(_))
         | (Key::Checkpoint(_), Row::Checkpoint(_))
-        | (Key::Hold(_), Row::Hold(_)) => true,
+        | (Key::Hold(_), Row::Hold(_))
+        | (Key::Queue(..), Row::Queue(_)) => true,
         _ => false,
     }
 }

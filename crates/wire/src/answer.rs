@@ -1,12 +1,16 @@
 //! What duly answers about jobs and runs.
 
 mod cluster;
+mod destinations;
 mod outbox;
+mod quotas;
 mod views;
 mod workers;
 
 pub use cluster::*;
+pub use destinations::*;
 pub use outbox::*;
+pub use quotas::*;
 pub use views::*;
 pub use workers::*;
 
@@ -72,6 +76,8 @@ pub struct Job {
     pub group: Option<String>,
     pub retry: Option<Value>,
     pub timeout: Option<String>,
+    pub start_within: Option<String>,
+    pub finish_within: Option<String>,
     pub overlap: Option<&'static str>,
     pub catch_up: Option<Value>,
 }
@@ -256,6 +262,35 @@ pub struct Held {
     pub held: bool,
 }
 
+/// What is held now, the widest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Holds {
+    pub items: Vec<Hold>,
+    /// False: there are more than are told.
+    pub complete: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Hold {
+    /// As `POST /v1/release` takes it.
+    pub scope: HoldScope,
+    pub reason: String,
+    /// When it ends by itself; null: when somebody releases it.
+    pub until: Option<String>,
+    /// False: only a part of the shards has heard of it, because it is just being set or released, or
+    /// because that failed half-way. Ask for the same again.
+    pub everywhere: bool,
+}
+
+/// `"all"`, `{"namespace": …}` or `{"queue": …}`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldScope {
+    All,
+    Namespace(String),
+    Queue(String),
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Health {
     pub status: &'static str,
@@ -323,6 +358,9 @@ pub struct ApiKey {
     pub name: Option<String>,
     pub created_at: String,
     pub revoked_at: Option<String>,
+    /// Null: as many as its namespace.
+    #[serde(default)]
+    pub submissions_per_s: Option<u32>,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

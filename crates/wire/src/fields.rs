@@ -386,6 +386,44 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// A map of text to whole numbers.
+    pub fn numbers(
+        &mut self,
+        name: &'static str,
+        most: usize,
+        range: RangeInclusive<u64>,
+        faults: &mut Faults,
+    ) -> Vec<(String, u64)> {
+        let (first, last) = range.clone().into_inner();
+        let Some(raw) = self.get(name, || Kind::Numbers { most, first, last }) else {
+            return Vec::new();
+        };
+        let map = match serde_json::from_str::<BTreeMap<String, &RawValue>>(raw.get()) {
+            Ok(map) if map.len() <= most => map,
+            _ => {
+                let message = format!("an object with at most {most} numbers is expected here");
+                faults.add(self.at(name), message);
+                return Vec::new();
+            }
+        };
+        let mut numbers = Vec::with_capacity(map.len());
+        for (key, raw) in map {
+            match serde_json::from_str(raw.get()).ok().filter(|n| range.contains(n)) {
+                Some(number) => numbers.push((key, number)),
+                None => {
+                    let key = key.replace('~', "~0").replace('/', "~1");
+                    let message = format!("a whole number from {first} to {last} is expected here");
+                    faults.add(format!("{}/{key}", self.at(name)), message);
+                }
+            }
+        }
+        numbers
+    }
+
+    pub fn pointer(&self) -> &str {
+        &self.pointer
+    }
+
     /// A field of the contract that this version does not do yet.
     pub fn later(&mut self, name: &'static str, faults: &mut Faults) {
         self.asked.push(name);

@@ -30,6 +30,8 @@ pub struct JobRequest {
     /// Answers that are not retried.
     pub permanent: Option<Vec<u16>>,
     pub timeout: Option<i64>,
+    pub start_within: Option<i64>,
+    pub finish_within: Option<i64>,
     pub overlap: Option<&'static str>,
     pub catch_up: Option<CatchUpRequest>,
     pub paused: bool,
@@ -112,8 +114,8 @@ impl JobRequest {
             retry.finish(faults);
         }
         job.timeout = object.span("timeout", faults);
-        object.later("start_within", faults);
-        object.later("finish_within", faults);
+        job.start_within = object.span("start_within", faults);
+        job.finish_within = object.span("finish_within", faults);
         let overlaps = ["queue_one", "skip", "allow", "cancel_running"];
         job.overlap = object.choice("overlap", &overlaps, faults);
         if let Some(mut catch_up) = object.object("catch_up", faults) {

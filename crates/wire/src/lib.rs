@@ -14,6 +14,7 @@ pub mod job;
 pub mod limits;
 pub mod preview;
 pub mod problem;
+pub mod queue;
 pub mod shape;
 pub mod text;
 pub mod timestamp;

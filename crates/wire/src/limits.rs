@@ -21,6 +21,13 @@ pub const EXPRESSION_MAX: usize = 1_024;
 pub const WORKER_MAX: usize = 255;
 /// The most queues, and the most kinds, of one claim.
 pub const QUEUES_MAX: usize = 100;
+/// The largest `max_running` of a queue or group.
+pub const RUNNING_MAX: u32 = 1_000_000;
+/// The most starts of a rate, and its largest burst.
+pub const STARTS_MAX: u32 = 1_000_000;
+/// The largest weight of a group, and the most groups of a queue that have one.
+pub const WEIGHT_MAX: u32 = 1_000;
+pub const WEIGHTS_MAX: usize = 10_000;
 /// The most labels of a worker.
 pub const LABELS_MAX: usize = 32;
 /// The most runs of one heartbeat or settle.

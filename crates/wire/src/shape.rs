@@ -38,6 +38,12 @@ pub(crate) enum Kind {
     Pairs {
         most: usize,
     },
+    /// A map of text to whole numbers.
+    Numbers {
+        most: usize,
+        first: u64,
+        last: u64,
+    },
 }
 
 /// Paths of a reader that are looked at; a reader with more is not one request any more.
@@ -224,6 +230,10 @@ fn field_schema(at: &str, kind: &Kind, record: &Record, read: &Counts, missed: &
         }
         Kind::Pairs { most } => json!({
             "type": "object", "maxProperties": most, "additionalProperties": {"type": "string"},
+        }),
+        Kind::Numbers { most, first, last } => json!({
+            "type": "object", "maxProperties": most,
+            "additionalProperties": {"type": "integer", "minimum": first, "maximum": last},
         }),
     }
 }

@@ -142,6 +142,39 @@ export const queues = (cursor?: string) =>
     placeholderData: keepPreviousData,
   });
 
+export const queue = (name: string) =>
+  queryOptions({
+    queryKey: ["queue", name],
+    queryFn: ({ signal }) => got(api.GET("/v1/queues/{queue}", { params: { path: { queue: name } }, signal })),
+    refetchInterval: 5_000,
+  });
+
+/** Workers tell no events of themselves: they are looked at now and then. */
+const WORKERS_MS = 2_000;
+
+export const workers = (cursor?: string) =>
+  queryOptions({
+    queryKey: ["workers", cursor],
+    queryFn: ({ signal }) => got(api.GET("/v1/workers", { params: { query: { limit: 100, cursor } }, signal })),
+    placeholderData: keepPreviousData,
+    refetchInterval: WORKERS_MS,
+  });
+
+export const worker = (id: string) =>
+  queryOptions({
+    queryKey: ["worker", id],
+    queryFn: ({ signal }) => got(api.GET("/v1/workers/{worker}", { params: { path: { worker: id } }, signal })),
+    refetchInterval: WORKERS_MS,
+  });
+
+/** What is held. Told again soon while a hold is on its way through the shards. */
+export const holds = () =>
+  queryOptions({
+    queryKey: ["holds"],
+    queryFn: ({ signal }) => got(api.GET("/v1/holds", { signal })),
+    refetchInterval: ({ state }) => (state.data?.items.some((hold) => !hold.everywhere) ? 500 : false),
+  });
+
 export const cluster = () =>
   queryOptions({
     queryKey: ["cluster"],

@@ -54,12 +54,6 @@ class Live {
 
   snapshot = (): number => this.version;
 
-  /** This page did it; the event says so too, but the switch should not wait for it. */
-  held(held: { held: boolean; reason?: string; until?: string }): void {
-    this.tally.held = held;
-    this.wake();
-  }
-
   private async listen(signal: AbortSignal): Promise<void> {
     let again = AGAIN_FIRST_MS;
     while (!signal.aborted) {
@@ -175,11 +169,6 @@ export function useLive(): Live {
 export function useLiveSecond(): Live {
   useSyncExternalStore(live.subscribe, () => live.tally.lastSecond());
   return live;
-}
-
-/** What is known of the stop button; undefined: nobody said anything yet. */
-export function useHeld(): Tally["held"] {
-  return useSyncExternalStore(live.subscribe, () => live.tally.held);
 }
 
 /** Only when the connection changes. */

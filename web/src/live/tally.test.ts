@@ -49,14 +49,3 @@ test("memory stays bounded", () => {
   expect(tally.recent.length).toBeLessThanOrEqual(120);
   expect(tally.recent.at(-1)?.run_id).toBe("run_9999");
 });
-
-test("the stop button is followed", () => {
-  const tally = new Tally(0);
-  expect(tally.held).toBeUndefined();
-  tally.add({ type: "hold.set", scope: "all", reason: "deploy" }, 0);
-  expect(tally.held).toMatchObject({ held: true, reason: "deploy" });
-  tally.add({ type: "hold.released", scope: "queue" }, 0);
-  expect(tally.held?.held).toBe(true);
-  tally.add({ type: "hold.released", scope: "all" }, 0);
-  expect(tally.held?.held).toBe(false);
-});

@@ -50,7 +50,6 @@ export class Tally {
   private began = 0;
   recent: (Told & { seq: number })[] = [];
   total = 0;
-  held: { held: boolean; reason?: string; until?: string } | undefined;
   private changes = new Changes();
 
   constructor(now: number) {
@@ -75,14 +74,6 @@ export class Tally {
     const ring = series && this.counts.get(series);
     if (ring) ring[this.second % SECONDS] = (ring[this.second % SECONDS] ?? 0) + 1;
     if (told.type === "gap") this.changes.all = true;
-    if (told.type === "hold.set" && told.scope === "all") {
-      this.held = {
-        held: true,
-        reason: typeof told.reason === "string" ? told.reason : undefined,
-        until: typeof told.until === "string" ? told.until : undefined,
-      };
-    }
-    if (told.type === "hold.released" && told.scope === "all") this.held = { held: false };
     this.changes.types.add(told.type);
     if (this.changes.jobs.size < CHANGED_MAX) {
       if (told.job_id) this.changes.jobs.add(told.job_id);

@@ -1,18 +1,23 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
-import { api, ApiError, got, key, type FieldFault, type Schemas } from "../api/client";
-import { curlOf, EMPTY, type JobForm, type JobRequest, payloadOf, sortFaults, targetOf, toRequest } from "../lib/jobform";
+import { api, ApiError, got, type FieldFault, type Schemas } from "../api/client";
+import { EMPTY, type JobForm, type JobRequest, payloadOf, sortFaults, TARGETS, targetOf, toRequest } from "../lib/jobform";
 import { span } from "../lib/format";
-import { Copy, Head, Panel, Status, Wrong } from "../ui/basics";
+import { jobCode, LANGUAGES } from "../lib/snippets";
+import { Head, Panel, Status, Wrong } from "../ui/basics";
 import { JobFormFields } from "../ui/job-form";
+import { Snippets } from "../ui/snippets";
 import { say } from "../ui/toast";
 
+const route = getRouteApi("/jobs/new");
 type Created = Schemas["Created"];
 
 export function CreateJob() {
   const client = useQueryClient();
-  const [form, setForm] = useState<JobForm>(EMPTY);
+  const { target, ...given } = route.useSearch();
+  // A link may bring what it knows already.
+  const [form, setForm] = useState<JobForm>(() => ({ ...EMPTY, ...given, target: TARGETS.find((one) => one === target) ?? EMPTY.target }));
   const [faults, setFaults] = useState<FieldFault[]>([]);
   const [error, setError] = useState<ApiError>();
   const [busy, setBusy] = useState(false);
@@ -74,11 +79,7 @@ export function CreateJob() {
               </div>
             </Panel>
             {form.target === "http" && <TestCall form={form} />}
-            <Panel title="The same by hand" actions={<Copy text={curlOf(location.origin, "/v1/jobs", request, key.get() !== null)} />}>
-              <pre className="code" tabIndex={0} aria-label="The same as curl">
-                {curlOf(location.origin, "/v1/jobs", request, key.get() !== null)}
-              </pre>
-            </Panel>
+            <Snippets title="The same as code" languages={LANGUAGES} code={(language, where) => jobCode(language, where, request)} />
           </div>
         </div>
       </form>

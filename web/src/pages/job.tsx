@@ -6,14 +6,14 @@ import { type Job, type Schemas } from "../api/client";
 import { job as jobQuery, jobRuns, jobStats, planned, verdicts } from "../api/queries";
 import { count, span, words } from "../lib/format";
 import { useRefresh } from "../live/live";
-import { Copy, Empty, Head, Loading, Panel, pretty, Status, Time, toneOf, Wrong } from "../ui/basics";
+import { Empty, Head, Loading, Panel, Status, Time, toneOf, Wrong } from "../ui/basics";
 import { DataTable } from "../ui/table";
 import { EditJob } from "../ui/edit-job";
+import { Definition, Since } from "../ui/job-definition";
 import { JobActions } from "../ui/job-actions";
 import { JobPlots } from "../ui/job-plots";
 import { OperationProgress } from "../ui/operation";
 import { runColumns } from "./runs";
-import { targetWords } from "./jobs";
 
 const route = getRouteApi("/jobs/$job");
 const columns = runColumns.filter((column) => !("accessorKey" in column) || column.accessorKey !== "job_id");
@@ -28,13 +28,14 @@ export function JobPage() {
   useRefresh(keys, (changes) => real !== undefined && changes.has("jobs", real), 1_000);
   if (found.isPending) return <Loading lines={8} />;
   if (!found.data) return <Wrong error={found.error} retry={() => void found.refetch()} />;
-  return <JobView job={found.data} asked={id} />;
+  return <JobView key={found.data.id} job={found.data} asked={id} />;
 }
 
 function JobView({ job, asked }: { job: Job; asked: string }) {
   const client = useQueryClient();
   const [operation, setOperation] = useState<string>();
   const [tab, setTab] = useState("activity");
+  const [opened] = useState(job);
   const changed = useCallback(() => client.invalidateQueries({ queryKey: ["job", asked] }), [client, asked]);
   const recurring = job.counts !== null;
   return (
@@ -80,7 +81,8 @@ function JobView({ job, asked }: { job: Job; asked: string }) {
           <Tabs.Content value="activity" className="stack">
             <Activity job={job} recurring={recurring} />
           </Tabs.Content>
-          <Tabs.Content value="definition">
+          <Tabs.Content value="definition" className="stack">
+            <Since job={job} opened={opened} />
             <Definition job={job} />
           </Tabs.Content>
           <Tabs.Content value="edit">
@@ -219,67 +221,5 @@ function Numbers({ stats }: { stats: Schemas["Stats"] }) {
         )}
       </dl>
     </Panel>
-  );
-}
-
-function Definition({ job }: { job: Job }) {
-  const payload = job.payload_base64 ?? (job.payload === null || job.payload === undefined ? undefined : pretty(job.payload));
-  return (
-    <div className="columns">
-      <Panel title="What and when">
-        <dl className="facts">
-          <dt>Target</dt>
-          <dd>{targetWords(job.target)}</dd>
-          <dt>Schedule</dt>
-          <dd>{job.description ?? "once"}</dd>
-          <dt>Queue</dt>
-          <dd>
-            {job.queue} {job.group ? `, group ${job.group}` : ""}, priority {job.priority}
-          </dd>
-          <dt>Owner</dt>
-          <dd>{job.owner ?? "–"}</dd>
-          <dt>Tags</dt>
-          <dd className="row">
-            {Object.entries(job.tags ?? {}).map(([name, value]) => (
-              <span key={name} className="chip">
-                {name}:{value}
-              </span>
-            ))}
-            {Object.keys(job.tags ?? {}).length === 0 && "–"}
-          </dd>
-          <dt>Overlap</dt>
-          <dd>{words(job.overlap ?? "–")}</dd>
-          <dt>Timeout</dt>
-          <dd>{job.timeout ?? "–"}</dd>
-          <dt>Version</dt>
-          <dd>
-            {job.version}, changed <Time at={job.updated_at} />, made <Time at={job.created_at} />
-          </dd>
-          {job.counts && (
-            <>
-              <dt>Counts</dt>
-              <dd>
-                {count(job.counts.fired)} fired, {count(job.counts.unfinished)} unfinished, {count(job.counts.backfills)} backfills
-              </dd>
-            </>
-          )}
-        </dl>
-      </Panel>
-      <Panel title="As JSON" actions={<Copy text={pretty({ schedule: job.schedule, target: job.target, retry: job.retry, catch_up: job.catch_up })} />}>
-        <div className="stack tight">
-          <pre className="code" tabIndex={0} aria-label="Definition">
-            {pretty({ schedule: job.schedule, target: job.target, retry: job.retry, catch_up: job.catch_up })}
-          </pre>
-          {payload !== undefined && (
-            <>
-              <h3>Payload</h3>
-              <pre className="code" tabIndex={0} aria-label="Payload">
-                {payload}
-              </pre>
-            </>
-          )}
-        </div>
-      </Panel>
-    </div>
   );
 }

@@ -3,12 +3,12 @@ import { Link, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { createColumnHelper } from "@tanstack/react-table";
 import type { Job } from "../api/client";
 import { jobs, type JobsFilter } from "../api/queries";
-import { words } from "../lib/format";
+import { targetWords } from "../lib/policy";
 import { useRefresh } from "../live/live";
-import { Empty, Head, Loading, Status, Time, Wrong } from "../ui/basics";
-import { ChoiceFilter, Pager, TextFilter } from "../ui/filters";
+import { Empty, Head, Status, Time } from "../ui/basics";
+import { ChoiceFilter, TextFilter } from "../ui/filters";
 import { JobLink } from "../ui/links";
-import { DataTable } from "../ui/table";
+import { ListPanel } from "../ui/list";
 
 const route = getRouteApi("/jobs");
 const column = createColumnHelper<Job>();
@@ -26,14 +26,6 @@ const STATES: [string, string][] = [
   ["ended", "Ended"],
   ["cancelled", "Cancelled"],
 ];
-
-export function targetWords(target: unknown): string {
-  const [kind = "", what] = Object.entries((target ?? {}) as Record<string, Record<string, unknown>>)[0] ?? [];
-  const detail = what?.url ?? what?.kind ?? (Array.isArray(what?.argv) ? what.argv.join(" ") : undefined);
-  if (kind === "publish") return `publish to ${Object.keys(what ?? {})[0] ?? "a broker"}`;
-  if (kind === "http") return String(detail ?? "");
-  return detail ? `${kind} ${String(detail)}` : words(kind);
-}
 
 const columns = [
   column.accessor("name", {
@@ -84,7 +76,6 @@ export function Jobs() {
   useRefresh([["jobs"]], (changes) => [...changes.types].some((type) => type.startsWith("job.") || type.startsWith("run.")), 2_000);
   const set = (change: Partial<JobsFilter>) =>
     void navigate({ to: "/jobs", search: { ...filter, cursor: undefined, ...change }, replace: true });
-  const filtered = Object.keys(filter).length > 0;
   return (
     <>
       <Head
@@ -95,62 +86,40 @@ export function Jobs() {
           </Link>
         }
       />
-      <section className="panel" aria-label="Jobs">
-        <div className="filters" role="search">
-          <TextFilter label="Name holds" search value={filter.q} placeholder="Press / to search" onChange={(q) => set({ q })} />
-          <ChoiceFilter label="State" value={filter.status} choices={STATES} onChange={(status) => set({ status })} />
-          <TextFilter label="Queue" value={filter.queue} onChange={(queue) => set({ queue })} />
-          <TextFilter label="Tag" value={filter.tag} placeholder="team:billing" onChange={(tag) => set({ tag })} />
-          <TextFilter label="Owner" value={filter.owner} onChange={(owner) => set({ owner })} />
-          {filtered && (
-            <button type="button" className="plain" onClick={() => void navigate({ to: "/jobs", search: {} })}>
-              Clear
-            </button>
-          )}
-        </div>
-        {found.isPending && (
-          <div className="body">
-            <Loading lines={6} />
-          </div>
-        )}
-        {found.error && !found.data && <Wrong error={found.error} retry={() => void found.refetch()} />}
-        {found.data && (
-          <DataTable
-            label="Jobs"
-            columns={columns}
-            rows={found.data.items}
-            id={(job) => job.id}
-            stale={found.isPlaceholderData}
-            empty={
-              found.data.next_cursor ? (
-                <Empty title="Nothing on this page">
-                  <p>The server looked through a part of its jobs. Go on to the next page.</p>
-                </Empty>
-              ) : filtered ? (
-                <Empty title="No job is like this">
-                  <p>Names hold lower-case letters; tags are written name:value. Clear the filters to see all jobs.</p>
-                </Empty>
-              ) : (
-                <Empty title="No jobs yet">
-                  <p>A job is what shall happen, and when: a webhook every five minutes, a message at three at night.</p>
-                  <Link to="/jobs/new" className="button primary">
-                    Make the first one
-                  </Link>
-                  <p className="small">
-                    or by hand: <code>duly job create --http http://127.0.0.1:9000/hello --every 5m</code>
-                  </p>
-                </Empty>
-              )
-            }
-          />
-        )}
-        <Pager
-          first={!filter.cursor}
-          next={found.data?.next_cursor}
-          toFirst={() => void navigate({ to: "/jobs", search: { ...filter, cursor: undefined } })}
-          toNext={(cursor) => void navigate({ to: "/jobs", search: { ...filter, cursor } })}
-        />
-      </section>
+      <ListPanel
+        label="Jobs"
+        found={found}
+        columns={columns}
+        id={(job) => job.id}
+        cursor={filter.cursor}
+        go={(cursor) => void navigate({ to: "/jobs", search: { ...filter, cursor } })}
+        clear={Object.keys(filter).length > 0 ? () => void navigate({ to: "/jobs", search: {} }) : undefined}
+        filters={
+          <>
+            <TextFilter label="Name holds" search value={filter.q} placeholder="Press / to search" onChange={(q) => set({ q })} />
+            <ChoiceFilter label="State" value={filter.status} choices={STATES} onChange={(status) => set({ status })} />
+            <TextFilter label="Queue" value={filter.queue} onChange={(queue) => set({ queue })} />
+            <TextFilter label="Tag" value={filter.tag} placeholder="team:billing" onChange={(tag) => set({ tag })} />
+            <TextFilter label="Owner" value={filter.owner} onChange={(owner) => set({ owner })} />
+          </>
+        }
+        unlike={
+          <Empty title="No job is like this">
+            <p>Names hold lower-case letters; tags are written name:value. Clear the filters to see all jobs.</p>
+          </Empty>
+        }
+        nothing={
+          <Empty title="No jobs yet">
+            <p>A job is what shall happen, and when: a webhook every five minutes, a message at three at night.</p>
+            <Link to="/jobs/new" className="button primary">
+              Make the first one
+            </Link>
+            <p className="small">
+              or by hand: <code>duly job create --http http://127.0.0.1:9000/hello --every 5m</code>
+            </p>
+          </Empty>
+        }
+      />
     </>
   );
 }

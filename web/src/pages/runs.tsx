@@ -5,10 +5,10 @@ import type { Run } from "../api/client";
 import { runs, type RunsFilter } from "../api/queries";
 import { fromLocalField, toLocalField } from "../lib/format";
 import { useRefresh } from "../live/live";
-import { Empty, Field, Head, Loading, Status, Time, Wrong } from "../ui/basics";
-import { ChoiceFilter, Pager, TextFilter } from "../ui/filters";
+import { Empty, Field, Head, Status, Time } from "../ui/basics";
+import { ChoiceFilter, TextFilter } from "../ui/filters";
 import { JobLink, RunLink } from "../ui/links";
-import { DataTable } from "../ui/table";
+import { ListPanel } from "../ui/list";
 
 const route = getRouteApi("/runs");
 const column = createColumnHelper<Run>();
@@ -59,67 +59,45 @@ export function Runs() {
   useRefresh([["runs"]], (changes) => changes.runs.size > 0, 2_000);
   const set = (change: Partial<RunsFilter>) =>
     void navigate({ to: "/runs", search: { ...filter, cursor: undefined, ...change }, replace: true });
-  const filtered = Object.keys(filter).length > 0;
   return (
     <>
       <Head title="Runs" below="Those that are not finished come first, then the last that ended." />
-      <section className="panel" aria-label="Runs">
-        <div className="filters many" role="search">
-          <TextFilter label="Error, worker or id holds" search value={filter.q} placeholder="Press / to search" onChange={(q) => set({ q })} />
-          <ChoiceFilter label="State" value={filter.status} choices={STATES} onChange={(status) => set({ status })} />
-          <TextFilter label="Job" value={filter.job} placeholder="name or id" onChange={(job) => set({ job })} />
-          <TextFilter label="Queue" value={filter.queue} onChange={(queue) => set({ queue })} />
-          <ChoiceFilter label="Cause" value={filter.cause} choices={CAUSES} onChange={(cause) => set({ cause: cause as RunsFilter["cause"] })} />
-          <TextFilter label="Worker" value={filter.worker} onChange={(worker) => set({ worker })} />
-          <Field label="Since">
-            {(of) => <input {...of} type="datetime-local" step={1} value={toLocalField(filter.since)} onChange={(event) => set({ since: fromLocalField(event.target.value) })} />}
-          </Field>
-          <Field label="Until">
-            {(of) => <input {...of} type="datetime-local" step={1} value={toLocalField(filter.until)} onChange={(event) => set({ until: fromLocalField(event.target.value) })} />}
-          </Field>
-          {filtered && (
-            <button type="button" className="plain" onClick={() => void navigate({ to: "/runs", search: {} })}>
-              Clear
-            </button>
-          )}
-        </div>
-        {found.isPending && (
-          <div className="body">
-            <Loading lines={6} />
-          </div>
-        )}
-        {found.error && <Wrong error={found.error} retry={() => void found.refetch()} />}
-        {found.data && !found.error && (
-          <DataTable
-            label="Runs"
-            columns={runColumns}
-            rows={found.data.items}
-            id={(run) => run.id}
-            stale={found.isPlaceholderData}
-            empty={
-              found.data.next_cursor ? (
-                <Empty title="Nothing on this page">
-                  <p>The server looked through a part of its runs. Go on to the next page.</p>
-                </Empty>
-              ) : filtered ? (
-                <Empty title="No run is like this">
-                  <p>History is kept for some weeks. Widen the time, or clear the filters.</p>
-                </Empty>
-              ) : (
-                <Empty title="Nothing has run yet">
-                  <p>Each time a job is due it makes a run, and each run has attempts. Make a job for now and see.</p>
-                </Empty>
-              )
-            }
-          />
-        )}
-        <Pager
-          first={!filter.cursor}
-          next={found.data?.next_cursor}
-          toFirst={() => void navigate({ to: "/runs", search: { ...filter, cursor: undefined } })}
-          toNext={(cursor) => void navigate({ to: "/runs", search: { ...filter, cursor } })}
-        />
-      </section>
+      <ListPanel
+        label="Runs"
+        found={found}
+        columns={runColumns}
+        id={(run) => run.id}
+        cursor={filter.cursor}
+        go={(cursor) => void navigate({ to: "/runs", search: { ...filter, cursor } })}
+        clear={Object.keys(filter).length > 0 ? () => void navigate({ to: "/runs", search: {} }) : undefined}
+        many
+        filters={
+          <>
+            <TextFilter label="Error, worker or id holds" search value={filter.q} placeholder="Press / to search" onChange={(q) => set({ q })} />
+            <ChoiceFilter label="State" value={filter.status} choices={STATES} onChange={(status) => set({ status })} />
+            <TextFilter label="Job" value={filter.job} placeholder="name or id" onChange={(job) => set({ job })} />
+            <TextFilter label="Queue" value={filter.queue} onChange={(queue) => set({ queue })} />
+            <ChoiceFilter label="Cause" value={filter.cause} choices={CAUSES} onChange={(cause) => set({ cause: cause as RunsFilter["cause"] })} />
+            <TextFilter label="Worker" value={filter.worker} onChange={(worker) => set({ worker })} />
+            <Field label="Since">
+              {(of) => <input {...of} type="datetime-local" step={1} value={toLocalField(filter.since)} onChange={(event) => set({ since: fromLocalField(event.target.value) })} />}
+            </Field>
+            <Field label="Until">
+              {(of) => <input {...of} type="datetime-local" step={1} value={toLocalField(filter.until)} onChange={(event) => set({ until: fromLocalField(event.target.value) })} />}
+            </Field>
+          </>
+        }
+        unlike={
+          <Empty title="No run is like this">
+            <p>History is kept for some weeks. Widen the time, or clear the filters.</p>
+          </Empty>
+        }
+        nothing={
+          <Empty title="Nothing has run yet">
+            <p>Each time a job is due it makes a run, and each run has attempts. Make a job for now and see.</p>
+          </Empty>
+        }
+      />
     </>
   );
 }

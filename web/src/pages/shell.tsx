@@ -1,7 +1,7 @@
 // The frame around every page: where to go, whether we are live, the theme, the keyboard.
 import { useQuery } from "@tanstack/react-query";
-import { Link, Outlet, useRouter } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { Link, Outlet, useLocation, useRouter } from "@tanstack/react-router";
+import { useEffect, useRef, useState } from "react";
 import { key } from "../api/client";
 import { version } from "../api/queries";
 import { useLiveState } from "../live/live";
@@ -13,6 +13,7 @@ const PAGES = [
   { to: "/runs", name: "Runs", letter: "r" },
   { to: "/dead-letters", name: "Dead letters", letter: "d" },
   { to: "/queues", name: "Queues", letter: "q" },
+  { to: "/workers", name: "Workers", letter: "w" },
   { to: "/cluster", name: "Cluster", letter: "c" },
 ] as const;
 
@@ -21,6 +22,13 @@ const CHORD_MS = 1_500;
 
 export function Shell() {
   const help = useKeyboard();
+  const nav = useRef<HTMLElement>(null);
+  const page = useLocation({ select: ({ pathname }) => pathname.split("/")[1] });
+  // On a small screen the pages are a line that scrolls: where one is must be seen.
+  useEffect(() => {
+    const link = nav.current?.querySelector<HTMLElement>("[aria-current=page]");
+    if (link) nav.current?.scrollTo({ left: link.offsetLeft - (nav.current.clientWidth - link.offsetWidth) / 2 });
+  }, [page]);
   return (
     <div className="shell">
       <a className="skip" href="#main">
@@ -30,7 +38,7 @@ export function Shell() {
         <Link to="/" className="brand">
           <img src="/favicon.svg" alt="" /> duly
         </Link>
-        <nav className="nav" aria-label="Pages">
+        <nav className="nav" aria-label="Pages" ref={nav}>
           {PAGES.map((page) => (
             <Link key={page.to} to={page.to} activeOptions={{ exact: page.to === "/", includeSearch: false }}>
               {page.name}

@@ -21,3 +21,25 @@ export function RunLink({ id, text }: { id: string; text?: string }) {
     </Link>
   );
 }
+
+/** Whoever holds, or held, an attempt: a worker has a page, a node of duly has none. */
+export function HolderLink({ holder }: { holder: string }) {
+  if (/^node \d+$/.test(holder)) return holder;
+  return <WorkerLink id={holder} />;
+}
+
+export function WorkerLink({ id }: { id: string }) {
+  return (
+    <Link to="/workers/$worker" params={{ worker: id }} className="break">
+      {id}
+    </Link>
+  );
+}
+
+export function QueueLink({ name }: { name: string }) {
+  return (
+    <Link to="/queues/$queue" params={{ queue: name }} className="break">
+      {name}
+    </Link>
+  );
+}

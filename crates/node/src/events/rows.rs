@@ -35,7 +35,11 @@ impl Known {
                 Page::Due { rows, .. } => rows.iter().for_each(|row| self.row(row)),
                 Page::Runs(runs) => runs.iter().for_each(|run| self.run(run)),
                 Page::Leases(leases) => leases.iter().for_each(|(_, run)| self.run(run)),
-                Page::Flows(_) | Page::Holds(_) | Page::Spec(_) | Page::Outcomes(_) => {}
+                Page::Flows(_)
+                | Page::Holds(_)
+                | Page::Queues(_)
+                | Page::Spec(_)
+                | Page::Outcomes(_) => {}
             }
         }
     }
@@ -273,6 +277,8 @@ mod tests {
             policy: Policy::default(),
             checkpoint: 0,
             fresh: false,
+            start_by: None,
+            finish_by: None,
             body: None,
         })
     }

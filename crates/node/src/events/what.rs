@@ -72,6 +72,14 @@ pub enum What {
         total: Option<u64>,
         over: bool,
     },
+    /// A destination fails: its runs wait.
+    DestinationOpened {
+        host: Text,
+        until: Time,
+    },
+    DestinationClosed {
+        host: Text,
+    },
     /// Something may have happened here that nobody can tell.
     Gap,
 }
@@ -118,6 +126,8 @@ impl What {
             What::OperationOver { .. } => "operation.over",
             What::Bulk { over: false, .. } => "operation.progress",
             What::Bulk { .. } => "operation.over",
+            What::DestinationOpened { .. } => "destination.opened",
+            What::DestinationClosed { .. } => "destination.closed",
             What::Gap => "gap",
         }
     }

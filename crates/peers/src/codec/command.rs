@@ -3,7 +3,7 @@
 use super::bytes::{Fields, Reader, Writer};
 use super::parts as p;
 use model::row::Only;
-use model::{Namespace, Time, Token};
+use model::{Namespace, QueueRow, Rate, Text, Time, Token};
 use shard::command::{Beat, Claim, Command, End, NewJob, Settle};
 use store::codec::{Code, NotKnown, ids};
 
@@ -26,6 +26,7 @@ const BACKFILL: u64 = 15;
 const CANCEL_BACKFILL: u64 = 16;
 const HOLD: u64 = 17;
 const RELEASE: u64 = 18;
+const SET_QUEUE: u64 = 19;
 
 pub fn write(out: &mut Writer, command: &Command) -> Result<(), NotKnown> {
     match command {
@@ -109,6 +110,10 @@ pub fn write(out: &mut Writer, command: &Command) -> Result<(), NotKnown> {
             p::write_time(out, 3, *until);
         }
         Command::Release(scope) => of_scope(out, RELEASE, scope)?,
+        Command::SetQueue { namespace, queue, limits } => {
+            out.number(SET_QUEUE);
+            write_queue(out, *namespace, queue, limits);
+        }
     }
     Ok(())
 }
@@ -183,6 +188,52 @@ fn write_end(out: &mut Writer, end: &End) {
     }
 }
 
+fn write_queue(out: &mut Writer, namespace: Namespace, queue: &Text, limits: &QueueRow) {
+    let QueueRow { rev: _, max_running, rate, group_max_running, group_rate, weights } = limits;
+    out.number_field(1, namespace.0.into());
+    out.text(2, queue);
+    let mut of = |tag: u8, max: Option<u32>, rate: Option<Rate>| {
+        if let Some(max) = max {
+            out.number_field(tag, max.into());
+        }
+        if let Some(rate) = rate {
+            out.number_field(tag + 1, rate.starts.into());
+            out.signed_field(tag + 2, rate.per.micros());
+            out.number_field(tag + 3, rate.burst.into());
+        }
+    };
+    of(3, *max_running, *rate);
+    of(7, *group_max_running, *group_rate);
+    for (group, weight) in weights {
+        out.text(11, group);
+        out.number_field(12, (*weight).into());
+    }
+}
+
+fn read_queue(fields: &Fields<'_>) -> Option<Command> {
+    let rate = |tag: u8| match fields.one(tag) {
+        None => Some(None),
+        Some(starts) => Some(Some(Rate {
+            starts: p::narrow(starts)?,
+            per: p::span(fields.one(tag + 1)?)?,
+            burst: fields.narrow(tag + 2)?,
+        })),
+    };
+    let weights = fields.all(11).zip(fields.all(12));
+    let limits = QueueRow {
+        rev: 0,
+        max_running: fields.maybe(3, p::narrow)?,
+        rate: rate(4)?,
+        group_max_running: fields.maybe(7, p::narrow)?,
+        group_rate: rate(8)?,
+        weights: weights
+            .map(|(group, weight)| Some((p::text(group)?, p::narrow(weight)?)))
+            .collect::<Option<_>>()?,
+    };
+    let queue = p::text(fields.one(2)?)?;
+    Some(Command::SetQueue { namespace: Namespace(fields.narrow(1)?), queue, limits })
+}
+
 /// None where it is not known here.
 pub fn read(bytes: &[u8]) -> Option<Command> {
     let mut reader = Reader(bytes);
@@ -233,6 +284,7 @@ pub fn read(bytes: &[u8]) -> Option<Command> {
             until: fields.maybe(3, p::time)?,
         },
         RELEASE => Command::Release(p::scope(fields.one(1)?)?),
+        SET_QUEUE => read_queue(&fields)?,
         _ => return None,
     })
 }

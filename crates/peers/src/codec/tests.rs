@@ -1,8 +1,8 @@
 use super::*;
 use model::row::{BacklogId, BacklogKind, Holder, Made, Only, Scope};
 use model::{
-    Bytes, Cause, JobId, Namespace, NodeId, RunId, RunState, ScheduleSpec, Spec, Target, Text,
-    Time, When,
+    Bytes, Cause, JobId, Namespace, NodeId, QueueRow, Rate, RunId, RunState, ScheduleSpec, Spec,
+    Target, Text, Time, When,
 };
 use shard::command::{
     Beat, BeatAnswer, Claim, Command, End, KeyOf, Leased, NewJob, Settle, SettleAnswer, Submitted,
@@ -34,6 +34,7 @@ fn spec() -> Arc<Spec> {
         overlap: Default::default(),
         catch_up: Default::default(),
         permanent: None,
+        within: model::Within::default(),
         request_id: None,
     })
 }
@@ -110,6 +111,23 @@ fn commands() -> Vec<Command> {
             until: None,
         },
         Command::Release(Scope::Namespace(Namespace(9))),
+        Command::SetQueue {
+            namespace: Namespace(9),
+            queue: Text::from("q"),
+            limits: QueueRow {
+                rev: 0,
+                max_running: Some(7),
+                rate: None,
+                group_max_running: None,
+                group_rate: Some(Rate { starts: 3, per: Span::from_secs(60), burst: 9 }),
+                weights: [(Text::from("a"), 3), (Text::from(""), 1)].into(),
+            },
+        },
+        Command::SetQueue {
+            namespace: Namespace(0),
+            queue: Text::from(""),
+            limits: QueueRow::default(),
+        },
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Whose turn it is: queues, their kinds, levels and lanes, and the one function that picks.
 
 use super::{Flow, FlowId};
-use crate::limits::{LANE_SHARES, OLDEST_EVERY};
+use crate::limits::{LANE_SHARES, OLDEST_EVERY, OWED_MAX};
 use model::{RunId, Text, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -53,7 +53,12 @@ pub(super) fn choose(
     }
     queue.starts = queue.starts.wrapping_add(1);
     if queue.starts.is_multiple_of(OLDEST_EVERY) {
-        return lines.iter().filter_map(|line| line.heads.first()).min().map(|head| head.2);
+        let oldest = lines.iter().filter_map(|line| line.heads.first()).min().map(|head| head.2)?;
+        if let Some(Some(flow)) = flows.get_mut(oldest.0 as usize) {
+            // Else a group that is served slowly, by its weight, would be served again for its age.
+            flow.owed = (flow.owed + 1).min(OWED_MAX);
+        }
+        return Some(oldest);
     }
     // The highest level; between kinds with runs on that level, the one served longest ago.
     let best = lines
@@ -85,14 +90,35 @@ impl Line {
             .filter(|lane| level.ready[*lane] > 0)
             .max_by_key(|lane| (level.credit[*lane], std::cmp::Reverse(*lane)))?;
         level.credit[lane] -= total;
-        while let Some(id) = level.turns[lane].pop_front() {
-            if let Some(Some(flow)) = flows.get_mut(id.0 as usize) {
-                // It is put back behind the others if it has a run left (`head_changed`).
-                flow.listed = false;
-                if !flow.front.is_empty() {
-                    return Some(id);
-                }
+        let turns = &mut level.turns[lane];
+        while let Some(id) = turns.pop_front() {
+            let Some(Some(flow)) = flows.get_mut(id.0 as usize) else { continue };
+            if flow.shown.is_none() {
+                (flow.listed, flow.turn) = (false, 0);
+                continue;
             }
+            flow.turn += 1;
+            let over = flow.turn >= flow.weight;
+            if over {
+                flow.turn = 0;
+            }
+            if flow.owed > 0 {
+                // It had this start before its turn.
+                flow.owed -= 1;
+                if over {
+                    turns.push_back(id)
+                } else {
+                    turns.push_front(id)
+                }
+                continue;
+            }
+            if over {
+                // It is put back behind the others if it has a run left (`refresh`).
+                flow.listed = false;
+            } else {
+                turns.push_front(id);
+            }
+            return Some(id);
         }
         None
     }

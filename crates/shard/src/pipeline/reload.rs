@@ -153,6 +153,7 @@ impl Shard {
         );
         self.flows = Default::default();
         self.flows.set_sizes(self.sizes);
+        self.flows.set_planted(self.planted);
         self.timer = Default::default();
         self.leases.forget();
         self.rows = crate::rows::Rows::new(self.planted);

@@ -43,7 +43,7 @@ impl Shard {
     }
 
     fn claim_ready(&mut self, now: Time, claim: &Claim) -> Vec<Leased> {
-        let mut runs = Vec::new();
+        let (mut runs, mut late) = (Vec::new(), Vec::new());
         while runs.len() < claim.max.min(CLAIM_MAX) {
             let (holds, ignore) = (&self.holds, self.planted.is(Bug::IgnoreHold));
             let entry = self.flows.take(
@@ -53,7 +53,18 @@ impl Shard {
                 |namespace, queue| !ignore && holds_stop(holds, namespace, queue),
             );
             let Some(entry) = entry else { break };
+            if entry.expires() <= now && !self.planted.is(Bug::NeverExpires) {
+                // It expires when this pass comes to that.
+                late.push(entry);
+                if late.len() >= self.sizes.slice {
+                    break;
+                }
+                continue;
+            }
             runs.push(self.lease(now, claim, entry));
+        }
+        for entry in late {
+            self.flows.push(entry);
         }
         runs
     }
@@ -68,7 +79,7 @@ impl Shard {
             holder: claim.holder.clone(),
             length: claim.lease,
             started: now,
-            deadline: now.plus(policy.timeout),
+            deadline: now.plus(policy.timeout).min(entry.finish_by),
             request: claim.request,
             cancel: false,
         };
@@ -78,6 +89,9 @@ impl Shard {
         self.touch(model::read::WheelKey::Run(entry.id));
         self.change(Key::Lease(entry.id), Expect::Absent, Some(Row::Lease(row.clone())));
         let answer = leased(&row, &entry);
+        if !self.planted.is(Bug::LimitNotCounted) {
+            self.flows.start(entry.flow);
+        }
         self.leases.insert(row, entry, now);
         answer
     }
@@ -87,7 +101,7 @@ impl Shard {
     pub(crate) fn serve_waiters(&mut self, now: Time) {
         for queue in self.flows.take_woken() {
             for id in self.waiters.of_queue(&queue) {
-                if !self.flows.has_ready(queue.0, &queue.1) {
+                if !self.flows.has_ready(&queue) {
                     break;
                 }
                 // While a bad command is looked for it must come to stand alone: a claim of what

@@ -26,6 +26,9 @@ pub(crate) type Ending = (Status, Move, RunState);
 pub(crate) const SUCCEEDED: Ending = (Status::Succeeded, Move::Succeed, RunState::Succeeded);
 pub(crate) const CANCELLED: Ending = (Status::Cancelled, Move::Cancel, RunState::Cancelled);
 
+/// Of a run that expired while it waited.
+const NOT_IN_TIME: &str = "expired: it could not start in the time its job allows";
+
 /// What is recorded of an attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
@@ -111,6 +114,7 @@ impl Shard {
     pub(crate) fn end_row(&mut self, now: Time, row: &RunRow, status: Status) {
         let after = match status {
             Status::Discarded => RunState::Failed,
+            Status::TimedOut => RunState::Expired,
             _ => RunState::Cancelled,
         };
         let entry = self.entry_of(row);
@@ -130,7 +134,7 @@ impl Shard {
             status,
             worker: None,
             code: None,
-            error: None,
+            error: (status == Status::TimedOut).then(|| Text::from(NOT_IN_TIME)),
             output: None,
             after,
             next: None,
@@ -156,6 +160,7 @@ impl Shard {
         let run = lease.row.run;
         self.change(Key::Lease(run), Expect::Rev(lease.row.rev), None);
         self.leases.remove(run);
+        self.flows.end(lease.entry.flow);
     }
 
     pub(crate) fn write_attempt(

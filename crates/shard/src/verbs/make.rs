@@ -46,6 +46,8 @@ impl Shard {
             replays: 0,
             state: new.state,
             fresh: new.fresh,
+            start_by: new.spec.within.start.map_or(Time::MAX, |span| new.due.plus(span)),
+            finish_by: new.spec.within.finish.map_or(Time::MAX, |span| new.due.plus(span)),
         };
         let mut row = self.row_of(&entry);
         row.body = new.body;

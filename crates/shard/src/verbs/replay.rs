@@ -49,6 +49,8 @@ impl Shard {
         row.replays = row.replays.saturating_add(1);
         // Replays share the lane of catch-ups: a thousand of them leave fresh work on time.
         row.flow.lane = Lane::Backfill;
+        // A person wants it now: its time is not bounded again.
+        (row.start_by, row.finish_by) = (None, None);
         row.body = body;
         let expect = Expect::Rev(row.rev);
         row.rev += 1;

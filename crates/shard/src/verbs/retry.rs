@@ -42,6 +42,11 @@ impl Shard {
             None => backoff(&policy, lease.entry.retries, &lease.entry),
         };
         let next = now.plus(delay);
+        if next > lease.entry.finish_by && !self.planted.is(Bug::NeverExpires) {
+            // No attempt could begin in time.
+            self.finish(now, lease, (status, Move::Expire, RunState::Expired), report, side);
+            return SettleAnswer::Ok { state: RunState::Expired, next: None };
+        }
         report.next = Some(next);
         self.again_at(now, lease, status, Move::Fail, next, report);
         SettleAnswer::Ok { state: RunState::Retrying, next: Some(next) }
@@ -167,6 +172,8 @@ mod tests {
             replays: 0,
             state: RunState::Running,
             fresh: false,
+            start_by: Time::MAX,
+            finish_by: Time::MAX,
         }
     }
 

@@ -131,6 +131,8 @@ impl Shard {
         row.due = at;
         row.state = if at <= now { RunState::Ready } else { RunState::Scheduled };
         row.policy = spec.policy.clone();
+        row.start_by = spec.within.start.map(|span| at.plus(span));
+        row.finish_by = spec.within.finish.map(|span| at.plus(span));
         row.flow.priority = spec.priority.min(9);
         row.flow.kind = spec.target.kind();
         row.body = Some(spec.clone());

@@ -115,7 +115,7 @@ fn a_read_that_failed_under_a_wild_clock_is_asked_again() {
     let (id, _, _) = world.held_reads.pop_front().unwrap();
     world.shard.handle_read_failed(world.now.plus(TEN_YEARS), id);
     world.pass(Span::from_millis(100));
-    assert_eq!(world.held_reads.len(), 1, "asked again");
+    assert!(world.held_reads.iter().any(|(again, _, _)| *again == id), "asked again");
     world.deliver();
     assert!(world.shard.is_live());
 }

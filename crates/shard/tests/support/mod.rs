@@ -414,6 +414,7 @@ fn rows_of(page: &Page) -> usize {
         Page::Flows(flows) => flows.len(),
         Page::Leases(leases) => leases.len(),
         Page::Holds(holds) => holds.len(),
+        Page::Queues(queues) => queues.len(),
         Page::Spec(spec) => usize::from(spec.is_some()),
         Page::Outcomes(outcomes) => outcomes.len(),
     }

@@ -57,6 +57,7 @@ pub fn spec(when: When) -> Spec {
         overlap: Overlap::default(),
         catch_up: CatchUp::default(),
         permanent: None,
+        within: model::Within::default(),
         request_id: None,
     }
 }

@@ -46,6 +46,7 @@ pub fn one_off(queue: &str) -> Spec {
         overlap: Overlap::QueueOne,
         catch_up: Default::default(),
         permanent: None,
+        within: model::Within::default(),
         request_id: None,
     }
 }
@@ -89,6 +90,8 @@ pub fn run_row(run: RunId) -> RunRow {
         policy: Policy::default(),
         checkpoint: 0,
         fresh: false,
+        start_by: None,
+        finish_by: None,
         body: (run.cause() == Cause::OneOff).then(|| Arc::new(one_off("q"))),
     }
 }

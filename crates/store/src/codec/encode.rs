@@ -13,7 +13,7 @@ use super::NotKnown;
 use model::job::{CatchUp, Overlap};
 use model::{
     Broker, Bytes, Dialect, Dst, Gap, Namespace, Policy, Repeat, ScheduleSpec, Span, Spec, Target,
-    Text, Time, When,
+    Text, Time, When, Within,
 };
 
 const VERSION: u8 = 1;
@@ -52,6 +52,8 @@ const REDIS: u8 = 27;
 const REDIS_MAX_LEN: u8 = 28;
 const RABBITMQ: u8 = 29;
 const ROUTING_KEY: u8 = 30;
+const START_WITHIN: u8 = 31;
+const FINISH_WITHIN: u8 = 32;
 
 pub fn encode(spec: &Spec) -> Result<Vec<u8>, NotKnown> {
     let mut out = Writer(Vec::with_capacity(160));
@@ -133,6 +135,8 @@ pub fn encode(spec: &Spec) -> Result<Vec<u8>, NotKnown> {
         out.field(PERMANENT, |out| codes.iter().for_each(|code| out.number((*code).into())));
     }
     out.text(REQUEST_ID, spec.request_id.as_deref());
+    out.signed_field(START_WITHIN, spec.within.start.map(Span::micros));
+    out.signed_field(FINISH_WITHIN, spec.within.finish.map(Span::micros));
     Ok(out.0)
 }
 
@@ -179,6 +183,7 @@ pub fn decode(body: &[u8], payload: Bytes) -> Option<Spec> {
         overlap: Overlap::default(),
         catch_up: CatchUp::default(),
         permanent: None,
+        within: Within::default(),
         request_id: None,
     };
     let mut input = Reader(rest);
@@ -199,6 +204,8 @@ pub fn decode(body: &[u8], payload: Bytes) -> Option<Spec> {
             END_AT => spec.schedule.end_at = Some(Time::from_micros(field.signed()?)),
             MAX_RUNS => spec.schedule.max_runs = Some(field.number()?),
             JITTER => spec.schedule.jitter = Some(field.span()?),
+            START_WITHIN => spec.within.start = Some(field.span()?),
+            FINISH_WITHIN => spec.within.finish = Some(field.span()?),
             HTTP => {
                 let (method, url) = field.pair()?;
                 spec.target = Target::Http { url, method, headers: Vec::new() };

@@ -31,6 +31,8 @@ pub fn run<'a, R: Raw<'a>>(cols: &mut Cols<R>, id: RunId, rev: u32) -> Result<Ru
         },
         checkpoint: cols.num()?,
         fresh: cols.flag()?,
+        start_by: cols.opt_time()?,
+        finish_by: cols.opt_time()?,
         body: None,
     })
 }

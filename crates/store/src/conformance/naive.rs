@@ -10,7 +10,9 @@ use model::id::{NodeId, ShardId};
 use model::job::Spec;
 use model::read::Outcome;
 use model::row::{Change, Commit, Expect, HistoryRow, HoldRow, Key, LeaseRow, Row, RunRow, Scope};
-use model::{Cause, Epoch, FlowKey, JobId, RunId, RunState, Status, Time};
+use model::{
+    Cause, Epoch, FlowKey, JobId, Namespace, QueueRow, RunId, RunState, Status, Text, Time,
+};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
@@ -189,6 +191,18 @@ impl NaiveShard {
             _ => None,
         });
         leases.take(limit).collect()
+    }
+
+    pub fn queues(&self) -> Vec<((Namespace, Text), QueueRow)> {
+        let queues = self.rows.iter().filter_map(|(key, row)| match (key, row) {
+            (Key::Queue(namespace, queue), Row::Queue(row)) => {
+                Some(((*namespace, queue.clone()), row.clone()))
+            }
+            _ => None,
+        });
+        let mut queues: Vec<_> = queues.collect();
+        queues.sort_by(|a, b| a.0.cmp(&b.0));
+        queues
     }
 
     pub fn holds(&self) -> Vec<(Scope, HoldRow)> {

@@ -218,7 +218,7 @@ impl<'a> Random<'a> {
     }
 
     fn key(&mut self, shard: ShardId) -> Key {
-        match self.below(13) {
+        match self.below(14) {
             0..=3 => Key::Run(self.run_id(shard)),
             4 => Key::Lease(self.run_id(shard)),
             5 => Key::Job(self.job(shard)),
@@ -233,6 +233,7 @@ impl<'a> Random<'a> {
                 let queue = Scope::Queue(Namespace(7), self.pick(&["", "a"]).into());
                 Key::Hold(self.pick(&[Scope::All, Scope::Namespace(Namespace(7)), queue]))
             }
+            11 => Key::Queue(Namespace(7), self.pick(&["", "a"]).into()),
             _ => Key::History(self.run_id(shard), Token(self.below(3))),
         }
     }
@@ -277,6 +278,7 @@ impl<'a> Random<'a> {
             }
             Key::Checkpoint(_) => Row::Checkpoint(sample::checkpoint(rev, &[self.below(9) as u8])),
             Key::Hold(_) => Row::Hold(sample::hold(self.pick(&["", "why"]))),
+            Key::Queue(..) => Row::Queue(sample::queue(rev)),
             Key::History(run, token) => {
                 // An attempt ends once, and on one day: a store may keep days and failures apart.
                 let seconds = (model::hash::mix(token.0) % 7) as i64 * 86_400;
@@ -322,6 +324,11 @@ impl<'a> Random<'a> {
                 };
                 holds.sort_by(|a, b| a.0.cmp(&b.0));
                 assert_eq!(holds, self.naive.shard(shard).holds());
+                let Page::Queues(mut queues) = self.page(shard, Read::Queues) else {
+                    panic!("not queues")
+                };
+                queues.sort_by(|a, b| a.0.cmp(&b.0));
+                assert_eq!(queues, self.naive.shard(shard).queues());
             }
             6 => {
                 let job = self.job(shard);

@@ -5,7 +5,7 @@ use super::desk::{Desk, NODE, insert, insert_lease, insert_run, remove, runs, up
 use super::sample::{self, job_id, one_off, run};
 use model::read::{Page, Read};
 use model::row::{BacklogId, BacklogKind, BacklogRow, Holder, Key, Made, Only, Row, Scope};
-use model::{Cause, Namespace, RunId, RunState, Spec, Status, Time, Token};
+use model::{Cause, Namespace, QueueRow, RunId, RunState, Spec, Status, Time, Token};
 use std::sync::Arc;
 
 pub fn every_kind_comes_back_as_written(store: &dyn TestStore) {
@@ -42,6 +42,11 @@ pub fn every_kind_comes_back_as_written(store: &dyn TestStore) {
         (Key::Idempotency(in_group), Row::Idempotency(key_row)),
         (Key::Checkpoint(id), Row::Checkpoint(sample::checkpoint(4, b"\0x"))),
         (Key::Hold(Scope::All), Row::Hold(sample::hold("all"))),
+        (Key::Queue(Namespace(7), "q".into()), Row::Queue(sample::queue(1))),
+        (
+            Key::Queue(Namespace(u32::MAX), "".into()),
+            Row::Queue(QueueRow { rev: u32::MAX, ..QueueRow::default() }),
+        ),
         (Key::History(id, Token::NONE), Row::History(Box::new(verdict))),
         (Key::History(id, bare.token), Row::History(Box::new(bare))),
     ];
@@ -338,6 +343,27 @@ pub fn holds_are_listed(store: &dyn TestStore) {
     assert_eq!(holds.into_iter().map(|(scope, _)| scope).collect::<Vec<_>>(), scopes);
 }
 
+pub fn limits_of_queues_are_listed(store: &dyn TestStore) {
+    let mut desk = Desk::open(store, 3);
+    let key = |namespace: u32, queue: &str| Key::Queue(Namespace(namespace), queue.into());
+    for (namespace, queue) in [(u32::MAX, "a"), (1, "q"), (1, "")] {
+        desk.commit(vec![insert(key(namespace, queue), Row::Queue(sample::queue(1)))]);
+    }
+    let lower = QueueRow { rev: 2, max_running: Some(1), ..QueueRow::default() };
+    desk.commit(vec![update(key(1, "q"), 1, Row::Queue(lower.clone()))]);
+    let Page::Queues(mut queues) = desk.read(Read::Queues) else { panic!("not queues") };
+    queues.sort_by(|a, b| a.0.cmp(&b.0));
+    let expected = [
+        ((Namespace(1), "".into()), sample::queue(1)),
+        ((Namespace(1), "q".into()), lower),
+        ((Namespace(u32::MAX), "a".into()), sample::queue(1)),
+    ];
+    assert_eq!(queues, expected);
+    desk.commit(vec![remove(key(1, "q"), 2)]);
+    let Page::Queues(queues) = desk.read(Read::Queues) else { panic!("not queues") };
+    assert_eq!(queues.len(), 2);
+}
+
 pub fn shards_do_not_see_each_other(store: &dyn TestStore) {
     let (mut here, there) = (Desk::open(store, 3), Desk::open(store, 4));
     let now = here.now();
@@ -345,13 +371,15 @@ pub fn shards_do_not_see_each_other(store: &dyn TestStore) {
     let waiting = run(one_off(here.shard, 2), RunState::Scheduled, now);
     let hold = insert(Key::Hold(Scope::All), Row::Hold(sample::hold("x")));
     let lease = insert_lease(&sample::lease(ready.id, 1, now));
-    here.commit(vec![insert_run(&ready), insert_run(&waiting), lease, hold]);
+    let limits = insert(Key::Queue(Namespace(7), "q".into()), Row::Queue(sample::queue(1)));
+    here.commit(vec![insert_run(&ready), insert_run(&waiting), lease, hold, limits]);
     assert_eq!(there.row(Key::Hold(Scope::All)), None);
     assert_eq!(there.due_all(), []);
     assert_eq!(there.flows(None, 9), []);
     assert_eq!(there.flow(&ready.flow, None, 9), []);
     assert_eq!(there.leases(None, 9), []);
     assert_eq!(there.read(Read::Holds), Page::Holds(Vec::new()));
+    assert_eq!(there.read(Read::Queues), Page::Queues(Vec::new()));
 }
 
 pub fn absent_rows_keep_their_place(store: &dyn TestStore) {

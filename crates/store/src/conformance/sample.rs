@@ -7,7 +7,8 @@ use model::row::{
 };
 use model::{
     CatchUp, Cause, Dialect, Dst, Epoch, FlowKey, Gap, JobId, Lane, Namespace, Overlap, Policy,
-    Repeat, RunId, RunState, ScheduleSpec, Span, Spec, Status, Target, Time, Token, When,
+    QueueRow, Rate, Repeat, RunId, RunState, ScheduleSpec, Span, Spec, Status, Target, Time, Token,
+    When,
 };
 use std::sync::Arc;
 
@@ -55,6 +56,8 @@ pub fn run(id: RunId, state: RunState, due: Time) -> RunRow {
         },
         checkpoint: 12,
         fresh: true,
+        start_by: Some(Time::from_secs(1_900_000_000)),
+        finish_by: None,
         body: None,
     }
 }
@@ -90,6 +93,7 @@ pub fn spec(payload: &[u8]) -> Arc<Spec> {
         overlap: Overlap::CancelRunning,
         catch_up: CatchUp::All { window: Span::from_secs(99), max: 12, per_second: 3 },
         permanent: Some(Arc::from([400, 422])),
+        within: model::Within { start: Some(Span::from_secs(5)), finish: None },
         request_id: Some("req-1".into()),
     })
 }
@@ -171,6 +175,17 @@ pub fn key_row(job: JobId) -> IdempotencyRow {
 
 pub fn checkpoint(rev: u32, bytes: &[u8]) -> CheckpointRow {
     CheckpointRow { rev, bytes: bytes.into() }
+}
+
+pub fn queue(rev: u32) -> QueueRow {
+    QueueRow {
+        rev,
+        max_running: Some(7),
+        rate: Some(Rate { starts: 50, per: Span::from_secs(1), burst: u32::MAX }),
+        group_max_running: Some(1),
+        group_rate: None,
+        weights: [("cust-42".into(), 3), ("a group\nwith lines".into(), 100)].into(),
+    }
 }
 
 pub fn hold(reason: &str) -> HoldRow {

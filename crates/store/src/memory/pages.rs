@@ -32,6 +32,9 @@ impl Tables {
             Read::Holds => Page::Holds(
                 self.holds.iter().map(|(scope, row)| (scope.clone(), row.clone())).collect(),
             ),
+            Read::Queues => Page::Queues(
+                self.queues.iter().map(|(queue, row)| (queue.clone(), row.clone())).collect(),
+            ),
             Read::RunsOf { job, after, limit } => {
                 let first = RunId::first_of(*job);
                 let start = match after {
@@ -64,6 +67,9 @@ impl Tables {
         keys.extend(self.keys.iter().map(|(key, _)| Key::Idempotency(key.clone())));
         keys.extend(self.checkpoints.keys().map(|id| Key::Checkpoint(*id)));
         keys.extend(self.holds.keys().map(|scope| Key::Hold(scope.clone())));
+        keys.extend(
+            self.queues.keys().map(|(namespace, queue)| Key::Queue(*namespace, queue.clone())),
+        );
         let rows = keys.into_iter().filter_map(|key| self.get(&key).map(|row| (key, row)));
         rows.map(|(key, row)| (key, self.with_body(row))).collect()
     }

@@ -19,6 +19,7 @@ pub(super) enum Stored {
     Idempotency(Box<Kept>),
     Checkpoint(CheckpointRow),
     Hold(HoldRow),
+    Queue(model::QueueRow),
     History(Box<HistoryRow>),
 }
 
@@ -52,6 +53,7 @@ impl Stored {
             Row::Idempotency(row) => Stored::Idempotency(Box::new(Kept::new(row.clone()))),
             Row::Checkpoint(row) => Stored::Checkpoint(row.clone()),
             Row::Hold(row) => Stored::Hold(row.clone()),
+            Row::Queue(row) => Stored::Queue(row.clone()),
             Row::History(row) => Stored::History(row.clone()),
         }
     }
@@ -63,6 +65,7 @@ impl Stored {
             Stored::Job(job) => job.row.rev,
             Stored::Backlog(backlog) => backlog.row.rev,
             Stored::Checkpoint(row) => row.rev,
+            Stored::Queue(row) => row.rev,
             Stored::Spec(_) | Stored::Idempotency(_) | Stored::Hold(_) | Stored::History(_) => 1,
         }
     }

@@ -10,7 +10,7 @@ use model::row::{
     BacklogId, BacklogRow, Change, CheckpointRow, Expect, HoldRow, JobRow, Key, LeaseRow, Row,
     Scope,
 };
-use model::{JobId, RunId, Time};
+use model::{JobId, Namespace, QueueRow, RunId, Text, Time};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ pub(super) struct Tables {
     pub keys: Keys,
     pub checkpoints: BTreeMap<RunId, CheckpointRow>,
     pub holds: BTreeMap<Scope, HoldRow>,
+    pub queues: BTreeMap<(Namespace, Text), QueueRow>,
     pub history: History,
     pub wheel: Wheel,
     pub flows: Flows,
@@ -108,6 +109,12 @@ impl Tables {
                 self.holds.insert(scope.clone(), row).map(Stored::Hold)
             }
             (Key::Hold(scope), _) => self.holds.remove(scope).map(Stored::Hold),
+            (Key::Queue(namespace, queue), Some(Stored::Queue(row))) => {
+                self.queues.insert((*namespace, queue.clone()), row).map(Stored::Queue)
+            }
+            (Key::Queue(namespace, queue), _) => {
+                self.queues.remove(&(*namespace, queue.clone())).map(Stored::Queue)
+            }
             (Key::History(run, token), Some(Stored::History(row))) => {
                 self.history.put(*run, *token, Some(row)).map(Stored::History)
             }
@@ -152,6 +159,9 @@ impl Tables {
             Key::Idempotency(key) => self.keys.get(key).cloned().map(Row::Idempotency),
             Key::Checkpoint(id) => self.checkpoints.get(id).cloned().map(Row::Checkpoint),
             Key::Hold(scope) => self.holds.get(scope).cloned().map(Row::Hold),
+            Key::Queue(namespace, queue) => {
+                self.queues.get(&(*namespace, queue.clone())).cloned().map(Row::Queue)
+            }
             Key::History(run, token) => {
                 self.history.get(*run, *token).map(|row| Row::History(Box::new(row.clone())))
             }

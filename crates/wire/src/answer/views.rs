@@ -104,6 +104,13 @@ pub struct Reason {
     pub retries_left: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_it: Option<usize>,
+    /// Of a full limit: how much may run at once, and which runs do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,6 +183,7 @@ pub struct Queue {
     pub due_next_5m: usize,
     pub oldest_ready_ms: Option<i64>,
     pub paused: Option<QueuePaused>,
+    pub limits: crate::queue::QueueLimits,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -1,0 +1,176 @@
+//! Slots: limits of hosts, turns of namespaces, and what waits.
+
+use super::*;
+use crate::shares::{Limit, Limits};
+use model::NodeId;
+use node::bucket::Rate;
+use wire::host::Host;
+
+const A: Namespace = Namespace(1);
+const B: Namespace = Namespace(2);
+
+fn place(n: usize) -> Place {
+    Place { tls: false, host: Host::Name(format!("h{n}.example")), port: 80 }
+}
+
+fn fill(slots: &Slots, place: &Place) -> Vec<Slot> {
+    let mut held = Vec::new();
+    while let Entry::Taken(slot) = slots.enter(A, place) {
+        held.push(slot);
+    }
+    held
+}
+
+fn wait(slots: &Slots, namespace: Namespace, place: &Place) -> oneshot::Receiver<Slot> {
+    match slots.enter(namespace, place) {
+        Entry::Waiting(given) => given,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_host_has_its_limit_and_others_go_on() {
+    let slots = Slots::default();
+    let held = fill(&slots, &place(1));
+    assert_eq!(held.len(), HOST_IN_FLIGHT_MAX);
+    assert_eq!(fill(&slots, &place(2)).len(), HOST_IN_FLIGHT_MAX);
+    drop(held);
+    assert_eq!(slots.state().busy, 0);
+}
+
+#[test]
+fn it_takes_184_stuck_hosts_until_nothing_is_free() {
+    let slots = Slots::default();
+    let held: Vec<_> = (0..184).map(|n| fill(&slots, &place(n))).collect();
+    assert!(held.iter().all(|one| !one.is_empty()), "every host got something");
+    let all: usize = held.iter().map(Vec::len).sum();
+    assert_eq!(all, IN_FLIGHT_MAX);
+    assert!(matches!(slots.enter(A, &place(1_000)), Entry::Waiting(_)));
+}
+
+#[test]
+fn who_waits_gets_the_next_slot_in_turn_and_who_left_is_passed_over() {
+    let slots = Slots::default();
+    let mut held = fill(&slots, &place(1));
+    let wait = || wait(&slots, A, &place(1));
+    let (left, mut first, mut second) = (wait(), wait(), wait());
+    drop(left);
+    assert!(first.try_recv().is_err());
+    held.pop();
+    let slot = first.try_recv().expect("the first one still there");
+    assert!(second.try_recv().is_err());
+    drop(slot);
+    let second = second.try_recv().expect("then the second");
+    // A waiter that leaves after it was given a slot gives it on.
+    let (third, mut fourth) = (wait(), wait());
+    held.pop();
+    drop(third);
+    let fourth = fourth.try_recv().expect("given on");
+    drop((held, fourth, second));
+    let state = slots.state();
+    assert_eq!((state.busy, state.waiting), (0, 0));
+    assert!(state.lines.is_empty() && state.turns.is_empty());
+}
+
+#[test]
+fn the_line_is_bounded_and_what_is_put_back_is_spread() {
+    let slots = Slots::default();
+    let _held = fill(&slots, &place(1));
+    // `fill` left one waiter behind, which has gone.
+    let waiting: Vec<_> = (0..HOST_WAITING_MAX).map(|_| slots.enter(A, &place(1))).collect();
+    assert!(waiting.iter().all(|one| matches!(one, Entry::Waiting(_))));
+    assert!(matches!(slots.enter(A, &place(1)), Entry::Full));
+    let now = Time::from_micros(1_000_000_000);
+    for _ in 0..1_000 {
+        slots.ended(&place(1), Span::from_secs(30));
+    }
+    let back: Vec<Time> = (0..10_000).map(|_| slots.come_again(&place(1), now)).collect();
+    assert!(back.windows(2).all(|pair| pair[0] <= pair[1]));
+    assert!(back[0] >= now.plus(BACK_MIN) && back[9_999] <= now.plus(BACK_MAX));
+    // 64 at a time, 30 s each: about two a second.
+    let soon = back.iter().filter(|at| **at < now.plus(Span::from_secs(20))).count();
+    assert!((30..60).contains(&soon), "{soon}");
+}
+
+#[test]
+fn namespaces_take_turns_however_many_one_of_them_has_waiting() {
+    let slots = Slots::default();
+    // A holds everything, and has a hundred waiting for each of ten hosts.
+    let mut held: Vec<Slot> = (0..184).flat_map(|n| fill(&slots, &place(n))).collect();
+    assert_eq!(held.len(), IN_FLIGHT_MAX);
+    let mut crowd: Vec<_> = (0..500).map(|n| wait(&slots, A, &place(200 + n % 10))).collect();
+    let mut few: Vec<_> = (0..20).map(|n| wait(&slots, B, &place(300 + n))).collect();
+    // Each slot that comes free: one for A, one for B.
+    held.truncate(IN_FLIGHT_MAX - 40);
+    let mut taken = Vec::new();
+    let mut count = |all: &mut Vec<oneshot::Receiver<Slot>>| {
+        let before = taken.len();
+        taken.extend(all.iter_mut().filter_map(|one| one.try_recv().ok()));
+        taken.len() - before
+    };
+    let (of_a, of_b) = (count(&mut crowd), count(&mut few));
+    assert_eq!(of_b, 20, "all of B's, which came last; A had {of_a}");
+    // Each of the ten hosts has one while so few are free, so A cannot use its other turns.
+    assert_eq!(of_a, 10);
+}
+
+#[test]
+fn nobody_fills_the_waiting_room() {
+    let slots = Slots::default();
+    let _held: Vec<Slot> = (0..184).flat_map(|n| fill(&slots, &place(n))).collect();
+    let mut crowd = Vec::new();
+    for n in 0..10 * WAITING_MAX {
+        if let Entry::Waiting(given) = slots.enter(A, &place(n % 100)) {
+            crowd.push(given);
+        }
+    }
+    assert_eq!(crowd.len(), WAITING_MAX / 2, "as much as it leaves free");
+    let others: Vec<_> = (0..100).map(|_| slots.enter(B, &place(1))).collect();
+    assert!(others.iter().all(|one| matches!(one, Entry::Waiting(_))));
+}
+
+fn limited(limit: Limit) -> Slots {
+    let shares = Shares::new(Limits::from([("h1.example".to_string(), limit)]), true);
+    let own = NodeId { node: 1, boot: 1 };
+    shares.seen(own, vec![own], Time::from_secs(1));
+    Slots::new(Arc::new(shares))
+}
+
+#[test]
+fn a_host_with_a_limit_of_its_own_has_that_many() {
+    let slots = limited(Limit { in_flight: Some(3), rate: None });
+    let now = Time::from_secs(1_000);
+    assert_eq!(slots.look(&place(1), now, now), Ok(()));
+    assert_eq!(slots.look(&place(2), now, now), Ok(()));
+    assert_eq!(fill(&slots, &place(1)).len(), 3);
+    assert_eq!(fill(&slots, &place(2)).len(), HOST_IN_FLIGHT_MAX);
+}
+
+#[test]
+fn a_rate_is_kept_and_what_is_too_much_comes_again_at_that_rate() {
+    let rate = Some(Rate { per_s: 10.0, burst: 5.0 });
+    let slots = limited(Limit { in_flight: None, rate });
+    let begin = Time::from_secs(1_000);
+    // A hundred at once: five pass, the others come again when they are told to, and so on.
+    let mut due: VecDeque<Time> = std::iter::repeat_n(begin, 100).collect();
+    let mut passed = Vec::new();
+    let mut tries = 0;
+    while let Some(now) = due.pop_front() {
+        tries += 1;
+        match slots.pace(&place(1), now) {
+            Ok(()) => passed.push(now),
+            Err(at) => {
+                assert!(at > now, "it would spin");
+                let behind = due.partition_point(|other| *other <= at);
+                due.insert(behind, at);
+            }
+        }
+        let allowed = 5.0 + 10.0 * now.since(begin).micros() as f64 / 1e6;
+        assert!(passed.len() as f64 <= allowed + 1e-6, "{} of {allowed}", passed.len());
+    }
+    assert_eq!(passed.len(), 100);
+    let last = passed.last().expect("a hundred").since(begin);
+    assert!(last <= Span::from_secs(11), "{last:?}: no faster than allowed, and not much slower");
+    assert!(tries < 300, "{tries} tries for a hundred");
+    assert_eq!(slots.pace(&place(2), begin), Ok(()));
+}
