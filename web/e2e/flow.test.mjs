@@ -1,5 +1,5 @@
-// What the dashboard shows of flow control and of runs under way. Each test wakes up with the part of the API that
-// it looks at: docs/openapi.json says whether the server has it.
+// What the dashboard shows of flow control and of runs under way. Two tests wake up with the part of the API that
+// they look at: docs/openapi.json says whether the server has it.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
@@ -7,7 +7,6 @@ import { browse, receive, runCode, scripts, serve } from "./world.mjs";
 
 const { paths, components } = JSON.parse(readFileSync(new URL("../../docs/openapi.json", import.meta.url), "utf8"));
 const without = (is) => ({ skip: is ? false : "the server does not have it" });
-const limits = without(paths["/v1/queues/{queue}"].put);
 const destinations = without(paths["/v1/destinations"]);
 const progress = without(components.schemas.Run.properties.progress);
 
@@ -29,7 +28,7 @@ after(async () => {
 const field = (label) => page.getByLabel(label, { exact: true });
 const button = (name) => page.getByRole("button", { name, exact: true });
 
-test("a limit is edited", limits, async () => {
+test("a limit is edited", async () => {
   await server.ask("POST", "/v1/jobs", { queue: "narrow", schedule: { delay: "1h" }, target: { worker: { kind: "k" } } });
   await server.ask("PUT", "/v1/queues/narrow", { groups: { rate: "6/m" } });
   await page.goto("/queues/narrow");
@@ -54,6 +53,16 @@ test("a limit is edited", limits, async () => {
   await button("Save the limits").click();
   await page.waitForFunction(() => document.querySelector("button[type=submit]")?.disabled);
   assert.equal((await server.ask("GET", "/v1/queues/narrow")).limits.max_running, null);
+});
+
+test("the groups of a queue are listed, the longest line first", async () => {
+  const job = (group) => ({ queue: "fair", group, target: { worker: { kind: "k" } } });
+  await server.ask("POST", "/v1/jobs/batch", { jobs: [job("cust-1"), job("cust-42"), job("cust-42")] });
+  await page.goto("/queues/fair");
+  const rows = page.getByRole("table", { name: "Groups" }).getByRole("row");
+  await rows.nth(2).waitFor();
+  assert.match(await rows.nth(1).textContent(), /^cust-422/);
+  assert.match(await rows.nth(2).textContent(), /^cust-11/);
 });
 
 test("a host that fails is seen to be left alone", destinations, async () => {

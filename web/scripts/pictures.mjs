@@ -43,6 +43,17 @@ const work = (options, kinds) =>
   );
 
 try {
+  work({ name: "crm-sync-5c7d", version: "2.14.0", labels: { zone: "eu-1a", pool: "sync" }, queues: ["crm"], concurrency: 4 }, ["sync"]);
+  work({ name: "crm-sync-9f02", version: "2.14.0", labels: { zone: "eu-1b", pool: "sync" }, queues: ["crm"], concurrency: 4 }, ["sync"]);
+  work({ name: "exports-71ab", version: "0.9.3", labels: { zone: "eu-1a" }, queues: ["exports", "archive"], concurrency: 2 }, ["export", "archive", "verify"]);
+  await server.ask("PUT", "/v1/queues/crm", { max_running: 40, rate: "100/s", groups: { max_running: 2, weights: { "cust-42": 3 } } });
+  for (const [group, many] of [["cust-42", 5], ["cust-7", 4], ["cust-118", 1]]) {
+    const sync = (_, n) => ({ queue: "crm", group, target: { worker: { kind: "sync" } }, payload: { account: 4000 + n }, timeout: "20m" });
+    await server.ask("POST", "/v1/jobs/batch", { jobs: Array.from({ length: many }, sync) });
+  }
+  const exported = await server.ask("POST", "/v1/jobs", { name: "export-archive", queue: "exports", target: { worker: { kind: "export" } }, payload: { table: "orders", year: 2026 } });
+  for (let n = 0; n < 6; n += 1) await server.ask("POST", "/v1/jobs", { schedule: { delay: `${7 * (n + 1)}m` }, queue: "mail", target: { worker: { kind: "mail" } } });
+  for (let n = 0; n < 3; n += 1) await server.ask("POST", "/v1/jobs", { queue: "reports", target: { worker: { kind: "report" } } });
   await job("nightly-billing", { cron: "30 2 * * *", timezone: "Europe/Zurich" }, { queue: "billing", tags: { team: "billing", tier: "gold" }, owner: "billing@example.com" });
   await job("weekly-report", { cron: "0 7 * * MON", timezone: "America/New_York" }, { tags: { team: "data" } });
   await job("warm-cache", { every: "10m" }, { queue: "web", tags: { team: "web" } });
@@ -51,14 +62,6 @@ try {
   const beat = await job("heartbeat", { every: "1s" }, { tags: { team: "platform" }, payload: { check: "db", limit_ms: 250 } });
   await job("send-mails", { every: "2s" }, { queue: "mail", tags: { team: "web" }, payload: { batch: 50 } });
   await job("export-orders", { every: "3s" }, { queue: "billing", retry: { max_retries: 1, initial: "1s" }, target: { http: { url: `${hooks.url}/broken` } }, tags: { team: "billing" }, payload: { since: "yesterday" } });
-  for (let n = 0; n < 6; n += 1) await server.ask("POST", "/v1/jobs", { schedule: { delay: `${7 * (n + 1)}m` }, queue: "mail", target: { worker: { kind: "mail" } } });
-  for (let n = 0; n < 3; n += 1) await server.ask("POST", "/v1/jobs", { queue: "reports", target: { worker: { kind: "report" } } });
-
-  work({ name: "crm-sync-5c7d", version: "2.14.0", labels: { zone: "eu-1a", pool: "sync" }, queues: ["crm"], concurrency: 4 }, ["sync"]);
-  work({ name: "crm-sync-9f02", version: "2.14.0", labels: { zone: "eu-1b", pool: "sync" }, queues: ["crm"], concurrency: 4 }, ["sync"]);
-  work({ name: "exports-71ab", version: "0.9.3", labels: { zone: "eu-1a" }, queues: ["exports", "archive"], concurrency: 2 }, ["export", "archive", "verify"]);
-  for (let n = 0; n < 7; n += 1) await server.ask("POST", "/v1/jobs", { queue: "crm", target: { worker: { kind: "sync" } }, payload: { account: 4000 + n }, timeout: "20m" });
-  const exported = await server.ask("POST", "/v1/jobs", { name: "export-archive", queue: "exports", target: { worker: { kind: "export" } }, payload: { table: "orders", year: 2026 } });
 
   // Opened first: the overview draws what it hears, so it should have heard something.
   const overviews = {};
@@ -76,7 +79,7 @@ try {
     jobs: "/jobs",
     job: "/jobs/heartbeat",
     "new-job": "/jobs/new",
-    runs: "/runs",
+    runs: "/runs?cause=occurrence",
     run: `/runs/${dead}`,
     "dead-letters": "/dead-letters",
     "run-running": `/runs/${exported.run_id}`,

@@ -14,6 +14,8 @@ pub enum QueueCommand {
     Show(OneArgs),
     /// Set what a queue allows; what is not given is not limited any more.
     Set(SetArgs),
+    /// The groups of a queue, the longest line first.
+    Groups(OneArgs),
     /// Start nothing more of a queue.
     Pause(PauseArgs),
     /// Start runs of a queue again.
@@ -140,6 +142,14 @@ const QUEUES: [Column; 7] = [
     ("PAUSED", &["paused.reason"]),
 ];
 
+const GROUPS: [Column; 5] = [
+    ("GROUP", &["group"]),
+    ("READY", &["ready"]),
+    ("RUNNING", &["running"]),
+    ("OLDEST MS", &["oldest_ready_ms"]),
+    ("WEIGHT", &["weight"]),
+];
+
 pub fn queue(command: &QueueCommand) -> Result<String, Failure> {
     match command {
         QueueCommand::List(args) => {
@@ -158,6 +168,10 @@ pub fn queue(command: &QueueCommand) -> Result<String, Failure> {
                 &path(&args.name, "")?,
                 Some(body.to_string()),
             )?)
+        }
+        QueueCommand::Groups(args) => {
+            let text = args.out.server.get(&path(&args.name, "/groups")?)?;
+            args.out.list(&text, &GROUPS, "duly queue groups")
         }
         QueueCommand::Pause(args) => {
             let body = given(&[("reason", &args.reason), ("until", &args.until)]);

@@ -68,6 +68,35 @@ fn a_day_at_the_command_line() {
     says(&server, &["queue", "pause", "money", "--reason", "look"]);
     assert!(says(&server, &["queue", "show", "money"]).contains("look"));
     says(&server, &["queue", "resume", "money"]);
+    for (group, many) in [("few", 1), ("many", 3)] {
+        for _ in 0..many {
+            says(
+                &server,
+                &["job", "create", "--kind", "bill", "--queue", "grouped", "--group", group],
+            );
+        }
+    }
+    says(&server, &["job", "create", "--kind", "bill", "--queue", "grouped"]);
+    says(&server, &["queue", "set", "grouped", "--weight", "many=2"]);
+    let claim = json!({"worker": "w", "queues": ["grouped"], "max": 1, "wait": "10s"});
+    assert_eq!(server.post("/v1/work/claim", &claim).status, 200);
+    let groups = json_of(&server, &["queue", "groups", "grouped"]);
+    let items = groups["items"].as_array().expect("groups");
+    let of = |group: &Value| items.iter().find(|one| one["group"] == *group).expect("a group");
+    let sum = |what: &str| items.iter().filter_map(|one| one[what].as_u64()).sum::<u64>();
+    assert_eq!(
+        (sum("ready"), sum("running"), &groups["complete"]),
+        (4, 1, &json!(true)),
+        "{groups}"
+    );
+    assert_eq!(
+        (&of(&json!("many"))["weight"], &of(&json!("few"))["weight"]),
+        (&json!(2), &json!(1))
+    );
+    assert_eq!(items[0]["group"], "many", "the longest line first: {groups}");
+    let (ready, oldest) = (&of(&json!("many"))["ready"], &of(&json!("many"))["oldest_ready_ms"]);
+    assert!(ready.as_u64() >= Some(2) && oldest.is_i64(), "{groups}");
+    assert!(says(&server, &["queue", "groups", "grouped"]).starts_with("GROUP"));
     assert_eq!(says(&server, &["hold", "list"]), "nothing is held\n");
     says(&server, &["hold", "--queue", "money", "--reason", "audit"]);
     says(&server, &["hold", "--reason", "fire drill"]);

@@ -11,8 +11,8 @@ use crate::{
     job_patch, job_put, job_read,
 };
 use crate::{
-    job_verbs, jobs, lists, metrics, occurrences, openapi, operations, outbox, preview, queues,
-    run_read,
+    job_verbs, jobs, lists, metrics, occurrences, openapi, operations, outbox, preview,
+    queue_groups, queues, run_read,
 };
 use crate::{key_verbs, quota_read, run_verbs, secrets, stats, target_test, work, workers};
 use wire::{answer as a, webhook};
@@ -182,6 +182,9 @@ pub fn table() -> Vec<Route> {
             .says("What a queue allows; what is left out is not limited.", Admin, Same)
             .body("QueueRequest", queues::read_put_only)
             .answers::<a::Queue>(200),
+        get("/v1/queues/{queue}/groups", queue_groups::list)
+            .says("The groups of a queue, the longest line first.", Read, Reads)
+            .answers::<a::QueueGroups>(200),
         post("/v1/queues/{queue}/pause", queues::pause)
             .says("Start nothing more of a queue; what runs goes on.", Admin, Same)
             .optional_body("QueuePauseRequest", queues::read_only)

@@ -149,6 +149,13 @@ export const queue = (name: string) =>
     refetchInterval: 5_000,
   });
 
+export const queueGroups = (name: string) =>
+  queryOptions({
+    queryKey: ["groups", name],
+    queryFn: ({ signal }) => got(api.GET("/v1/queues/{queue}/groups", { params: { path: { queue: name } }, signal })),
+    refetchInterval: 10_000,
+  });
+
 /** Workers tell no events of themselves: they are looked at now and then. */
 const WORKERS_MS = 2_000;
 

@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { Worker } from "../api/client";
-import { groups, type LimitedQueue } from "../api/maybe";
-import { queue as queueQuery, workers } from "../api/queries";
+import type { MeasuredQueue } from "../api/maybe";
+import { queue as queueQuery, queueGroups, workers } from "../api/queries";
 import { capped, count, rate, span } from "../lib/format";
 import { useRefresh } from "../live/live";
 import { Empty, Head, Loading, Panel, Status, Time, Wrong } from "../ui/basics";
@@ -19,7 +19,7 @@ export function QueuePage() {
   useRefresh([["queue", name], ["groups", name]], (changes) => changes.runs.size > 0 || changes.types.has("hold.set") || changes.types.has("hold.released"), 2_000);
   if (found.isPending) return <Loading lines={8} />;
   if (!found.data) return <Wrong error={found.error} retry={() => void found.refetch()} />;
-  const queue: LimitedQueue = found.data;
+  const queue: MeasuredQueue = found.data;
   return (
     <>
       <Head
@@ -49,15 +49,15 @@ export function QueuePage() {
       />
       <div className="stack">
         <Numbers queue={queue} />
-        {queue.limits && <QueueLimits key={queue.name} queue={queue.name} limits={queue.limits} />}
         <Groups queue={queue.name} />
+        <QueueLimits key={queue.name} queue={queue.name} limits={queue.limits} />
         <Takers queue={queue} />
       </div>
     </>
   );
 }
 
-function Numbers({ queue }: { queue: LimitedQueue }) {
+function Numbers({ queue }: { queue: MeasuredQueue }) {
   const oldest = queue.oldest_ready_ms;
   const linked: [string, string, number, string][] = [
     ["Ready", "ready", queue.ready, oldest === null || oldest === undefined ? "nothing waits" : `the oldest for ${span(oldest)}`],
@@ -100,37 +100,41 @@ function Numbers({ queue }: { queue: LimitedQueue }) {
   );
 }
 
-/** Groups that are listed, the longest first. */
+/** Groups that are listed, the longest line first. */
 const GROUPS = 20;
 
 function Groups({ queue }: { queue: string }) {
-  const { data } = useQuery(groups(queue));
-  if (!data || data.items.length === 0) return null;
-  const items = [...data.items].sort((a, b) => b.ready - a.ready).slice(0, GROUPS);
+  const { data } = useQuery(queueGroups(queue));
+  // Runs without a group alone are the queue itself.
+  if (!data?.items.some((one) => one.group !== null)) return null;
   return (
-    <Panel title="Groups" note="with most waiting" flush>
+    <Panel title="Groups" note={`those with most waiting first${data.complete ? "" : "; there is more than was counted"}`} flush>
       <div className="table-wrap">
         <table className="cards" aria-label="Groups">
           <thead>
             <tr>
               <th scope="col">Group</th>
               <th scope="col" className="number">Ready</th>
+              <th scope="col" className="number">Oldest waits</th>
               <th scope="col" className="number">Running</th>
               <th scope="col" className="number">Weight</th>
             </tr>
           </thead>
           <tbody>
-            {items.map((one) => (
-              <tr key={one.group}>
-                <td className="break">{one.group}</td>
+            {data.items.slice(0, GROUPS).map((one) => (
+              <tr key={one.group ?? ""}>
+                <td>{one.group === null ? <span className="muted">no group</span> : <span className="break">{one.group}</span>}</td>
                 <td data-label="Ready" className="number">
-                  {capped(one.ready)}
+                  {count(one.ready)}
+                </td>
+                <td data-label="Oldest waits" className="number">
+                  {typeof one.oldest_ready_ms === "number" ? span(one.oldest_ready_ms) : "–"}
                 </td>
                 <td data-label="Running" className="number">
-                  {one.running === undefined ? "–" : capped(one.running)}
+                  {count(one.running)}
                 </td>
                 <td data-label="Weight" className="number">
-                  {one.weight ?? 1}
+                  {one.weight}
                 </td>
               </tr>
             ))}
@@ -141,7 +145,7 @@ function Groups({ queue }: { queue: string }) {
   );
 }
 
-function Takers({ queue }: { queue: LimitedQueue }) {
+function Takers({ queue }: { queue: MeasuredQueue }) {
   const { data } = useQuery(workers());
   const takers: Worker[] = (data?.items ?? []).filter((worker) => worker.queues.includes(queue.name));
   return (

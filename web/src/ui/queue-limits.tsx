@@ -1,8 +1,7 @@
-// The limits of a queue, to be looked at and changed. Absent where the server tells none.
+// The limits of a queue, to be looked at and changed.
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { ApiError, type FieldFault } from "../api/client";
-import { setLimits } from "../api/maybe";
+import { api, ApiError, got, type FieldFault, type Schemas } from "../api/client";
 import { type LimitField, limitFaults, type Limits, fromLimits, toLimits } from "../lib/limits";
 import { Field, Panel, Wrong } from "./basics";
 import { say } from "./toast";
@@ -29,8 +28,8 @@ export function QueueLimits({ queue, limits }: { queue: string; limits: Limits }
     if (before.length > 0) return;
     setBusy(true);
     try {
-      const answer = await setLimits(queue, wanted);
-      const fresh = fromLimits(answer.limits ?? wanted);
+      const answer = await got(api.PUT("/v1/queues/{queue}", { params: { path: { queue } }, body: wanted as Schemas["QueueRequest"] }));
+      const fresh = fromLimits(answer.limits);
       setForm(fresh);
       setBase(JSON.stringify(fresh));
       say("The limits are saved.");

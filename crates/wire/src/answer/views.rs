@@ -182,8 +182,35 @@ pub struct Queue {
     pub dead: usize,
     pub due_next_5m: usize,
     pub oldest_ready_ms: Option<i64>,
+    /// Attempts that became ready, per second, over the last minute. Null while the queue's owner does
+    /// not answer.
+    pub arrival_per_s: Option<f64>,
+    /// Attempts that ended, per second, over the last minute.
+    pub service_per_s: Option<f64>,
+    /// How many workers would keep up with what comes and work off what waits in a minute. 0 only if
+    /// nothing waits, runs or comes.
+    pub suggested_workers: Option<u64>,
     pub paused: Option<QueuePaused>,
     pub limits: crate::queue::QueueLimits,
+}
+
+/// Groups that have runs ready or running.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct QueueGroups {
+    pub items: Vec<QueueGroup>,
+    /// False: there are more groups, or more runs in them, than were counted.
+    pub complete: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct QueueGroup {
+    /// Null: runs without a group.
+    pub group: Option<String>,
+    pub ready: usize,
+    pub running: usize,
+    pub oldest_ready_ms: Option<i64>,
+    /// Starts in its turn.
+    pub weight: u32,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
