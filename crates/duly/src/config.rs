@@ -2,7 +2,7 @@
 //! than the file, a flag more than both. Names are those of the flags; what begins alike may stand in a
 //! table: `[breaker] window = "1m"` is `breaker-window = "1m"`. Flags that may be given several times, each
 //! for something with a name, are tables of tables: `[quotas.team-a] submissions = "100/s"` is
-//! `--quota team-a,submissions=100/s`.
+//! `--quota team-a,submissions=100/s`. Outboxes are a list of tables: `[[outbox]] name = "shop"`.
 
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::outbox_source;
@@ -79,7 +79,7 @@ pub fn with_file(command: Command, path: &Path) -> Result<Command, Failure> {
         .filter(|name| !["config", "help", "version"].contains(name))
         .map(str::to_string)
         .collect();
-    let (mut values, mut outboxes) = (Vec::new(), Vec::new());
+    let mut values = Vec::new();
     for (name, value) in flat(table).map_err(|why| refused(format!("the file {shown}: {why}")))? {
         let name = name.replace('_', "-");
         if !known.contains(&name) {
@@ -87,7 +87,8 @@ pub fn with_file(command: Command, path: &Path) -> Result<Command, Failure> {
             return Err(refused(format!("the file {shown} has no setting {name}; known: {known}")));
         }
         if name == "outbox" {
-            outboxes = tables(value).map_err(|why| refused(format!("the file {shown}: {why}")))?;
+            let each = tables(value).map_err(|why| refused(format!("the file {shown}: {why}")))?;
+            values.push((name, each));
             continue;
         }
         let value = match &value {
@@ -102,15 +103,8 @@ pub fn with_file(command: Command, path: &Path) -> Result<Command, Failure> {
         for (name, value) in values {
             serve = serve.mut_arg(name.replace('-', "_"), |arg| arg.default_values(value));
         }
-        if !outboxes.is_empty() {
-            serve = serve.mut_arg("outbox", |arg| arg.default_values(outboxes));
-        }
         serve
     }))
-}
-
-fn is_list(name: &str) -> bool {
-    LISTS.iter().any(|(_, flag)| *flag == name)
 }
 
 /// Each `[[outbox]]`, as the flag says it.
@@ -123,4 +117,8 @@ fn tables(value: toml::Value) -> Result<Vec<String>, String> {
         table.and_then(outbox_source::of_table).map_err(|why| format!("outbox {}: {why}", at + 1))
     });
     each.collect()
+}
+
+fn is_list(name: &str) -> bool {
+    LISTS.iter().any(|(_, flag)| *flag == name)
 }

@@ -153,6 +153,30 @@ fn a_key_of_its_own_counts() {
 }
 
 #[test]
+fn a_quota_that_is_used_up_is_waited_for() {
+    let user = User::start();
+    let data = tempfile::tempdir().expect("a folder");
+    let sql = user.sql();
+    sql.run("BEGIN");
+    for n in 0..12 {
+        sql.submit(&job(if n % 3 == 0 { "q2" } else { "q" }, &json!(n)));
+    }
+    sql.run("COMMIT");
+    let args = ["--outbox", &user.flag(), "--quota", "default,submissions=5/s"];
+    let server = Server::start_with(data.path(), &[], &args);
+    until("it is said", || {
+        let status = status(server.address).unwrap_or_default();
+        status["last_error"].as_str().is_some_and(|words| words.contains("may submit"))
+    });
+    drained(&sql);
+    assert_eq!(sql.count("duly_outbox.refused"), 0, "it may pass later");
+    assert_eq!(payloads(&claimed(&server, "q2")), [0, 3, 6, 9].map(|n| json!(n)));
+    let others = [1, 2, 4, 5, 7, 8, 10, 11].map(|n| json!(n));
+    assert_eq!(payloads(&claimed(&server, "q")), others);
+    server.stop();
+}
+
+#[test]
 fn roles_may_do_what_they_need_and_no_more() {
     let user = User::start();
     let owner = user.sql();

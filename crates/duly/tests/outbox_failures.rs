@@ -48,7 +48,7 @@ fn write(sql: &Sql, writer: u64, seed: u64) -> Vec<Written> {
     while n < JOBS_EACH {
         // One group a transaction, so that those that wait for each other make no deadlock.
         let group = random.below(GROUPS);
-        let ordered = group % 2 == 0;
+        let ordered = group.is_multiple_of(2);
         let rolled_back = random.below(4) == 0;
         let mut open = Vec::new();
         sql.run("BEGIN");

@@ -74,7 +74,7 @@ fn play(address: &str, outbox: &PostgresOutbox, seed: u64, steps: u64) {
                 writer.run("BEGIN");
                 writer.open = Some(vec![writer.submit("q")]);
             }
-            (None, 4..=5) => drop(visible.insert(writer.submit("q"))),
+            (None, 4..=5) => visible.extend([writer.submit("q")]),
             (Some(mut open), 0..=1) => {
                 open.push(writer.submit("q"));
                 writer.open = Some(open);

@@ -5,6 +5,7 @@ use crate::jobs::{HeaderKey, asked_by, json_text, read};
 use crate::limits::{
     OUTBOX_CALL_WAIT, OUTBOX_KEY_TRUSTED, OUTBOX_PAGE_TRUSTED, OUTBOX_PROBLEM_MAX, REQUEST_ID_MAX,
 };
+use crate::quota::Submitter;
 use crate::refusal::{Refusal, unexpected};
 use crate::{Api, naming};
 use futures_util::future::join_all;
@@ -20,6 +21,8 @@ pub struct Round {
     pub refused: Vec<Refused>,
     /// Queues whose rows were not taken, and why. Their rows stay.
     pub stuck: BTreeMap<String, String>,
+    /// The namespace's quota is used up: the rest of the page waits.
+    pub over_quota: Option<String>,
 }
 
 /// The hash that makes ids of jobs; it never changes, because a row that comes again is known by it.
@@ -28,16 +31,21 @@ const ID_SEED: u64 = 0x006f_7574_626f_7831;
 /// `began`: when the page was asked for.
 pub async fn deliver(
     api: &Api,
-    namespace: Namespace,
+    submitter: &Submitter,
     source: &str,
     rows: &[Row],
     began: Time,
 ) -> Round {
+    let namespace = submitter.tenant.0;
     let mut maker = Maker { api, began, round: Round::default(), pending: Vec::new() };
     let mut newest = Time::MIN;
     for row in rows {
         if maker.round.stuck.contains_key(&row.queue) {
             continue;
+        }
+        if let Err(over) = submitter.take(api, 1, row.job.len() as u64) {
+            maker.round.over_quota = Some(over.detail);
+            break;
         }
         // In a page ids of jobs grow with ids of rows, also when the database's clock stepped back:
         // what is due at the same instant starts in the order of ids.

@@ -7,6 +7,8 @@ use crate::limits::{
     OUTBOX_BACKOFF_FIRST, OUTBOX_BACKOFF_LAST, OUTBOX_BLOCKED_MAX, OUTBOX_BUSY_PAUSE, OUTBOX_BYTES,
     OUTBOX_ERROR_AGAIN, OUTBOX_LOOK_EVERY, OUTBOX_PAUSE, OUTBOX_ROWS,
 };
+use crate::quota::Submitter;
+use crate::tenant::{Caller, Tenant};
 use model::{Span, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -77,9 +79,18 @@ impl Reader {
         }
         let namespace = self.api.namespaces.find_or_make(&self.source.namespace).await;
         let namespace = namespace.map_err(|_| "duly's own store does not answer".to_string())?;
-        let round = deliver(&self.api, namespace, &self.source.name, &page.rows, now).await;
+        let submitter = Submitter {
+            tenant: Tenant(namespace),
+            name: self.source.namespace.as_str().into(),
+            caller: Caller::default(),
+        };
+        let round = deliver(&self.api, &submitter, &self.source.name, &page.rows, now).await;
         self.settle(&page, &round, now)?;
         self.block(&round);
+        if let Some(why) = &round.over_quota {
+            self.note(why);
+            return Ok(OUTBOX_PAUSE);
+        }
         Ok(match (round.delivered.is_empty() && round.refused.is_empty(), page.more) {
             (true, _) => OUTBOX_PAUSE,
             (false, true) => Duration::ZERO,
