@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use support::cluster::until;
+use support::database::{Database, Node};
 use support::{Hooks, Server};
 
 /// A receiver that takes its time and counts how many it has at once.
@@ -82,6 +83,34 @@ fn no_more_are_under_way_to_a_host_than_its_limit_says() {
     assert_eq!(limited.most.load(Ordering::SeqCst), 2);
     assert!(free.most.load(Ordering::SeqCst) > 2, "the limit is one host's");
     server.stop();
+}
+
+/// Takes as long as nodes wait until all of them must know of each other.
+#[test]
+fn nodes_share_a_limit_out() {
+    let database = Database::start();
+    let limited = Slow::start();
+    let limit = format!("{},in_flight=2", limited.address);
+    let nodes: Vec<Node> = (1..=2)
+        .map(|number| Node::start_with(&database, number, &["--destination", &limit]))
+        .collect();
+    until("both have shards", || nodes.iter().all(|node| node.shards() > 64));
+    let mut runs = Vec::new();
+    // Queues of both nodes.
+    for n in 0..10 {
+        let job = json!({"target": {"http": {"url": format!("http://{}/hook", limited.address)}},
+                         "queue": format!("q{n}"), "retry": {"max_retries": 0}});
+        runs.extend((0..4).map(|_| nodes[0].server.submit(&job)["run_id"].clone()));
+    }
+    let sent = |node: &Node| node.metric("duly_attempts_total{outcome=\"succeeded\"}");
+    until("both send", || nodes.iter().all(|node| sent(node) > 0));
+    for run in &runs {
+        nodes[1].server.run_is(run, "succeeded");
+    }
+    assert!(limited.most.load(Ordering::SeqCst) <= 2, "never more than the limit");
+    for node in nodes {
+        node.server.stop();
+    }
 }
 
 #[test]

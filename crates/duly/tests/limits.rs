@@ -3,14 +3,15 @@
 
 use std::path::Path;
 
-/// Crate, its heading, and whether every bound must say why: those that callers meet.
-const FILES: [(&str, &str, bool); 6] = [
+/// Crate (from crates/), its heading, and whether every bound must say why: those that callers meet.
+const FILES: [(&str, &str, bool); 7] = [
     ("http", "Requests and connections", true),
     ("wire", "Fields of requests", true),
     ("executor", "Webhooks", false),
     ("node", "One process", false),
     ("shard", "The core", false),
     ("peers", "Between nodes", false),
+    ("../sdks/rust", "The Rust SDK", true),
 ];
 
 const BEGIN: &str = "<!-- generated: limits -->\n";

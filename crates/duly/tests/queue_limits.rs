@@ -215,3 +215,21 @@ fn a_run_that_nobody_takes_in_time_expires_and_says_so() {
     }
     server.stop();
 }
+
+#[test]
+fn a_run_that_no_worker_takes_says_so() {
+    let data = tempfile::tempdir().expect("a folder");
+    let server = Server::start(data.path());
+    let made = server.submit(&work("lonely", None));
+    let run = made["run_id"].as_str().expect("an id").to_string();
+    let codes = || -> Vec<String> {
+        let why = server.get(&format!("/v1/runs/{run}/explain"));
+        let reasons = why["reasons"].as_array().expect("reasons").clone();
+        reasons.iter().filter_map(|one| one["code"].as_str().map(str::to_string)).collect()
+    };
+    assert_eq!(codes(), ["waits_for_worker", "no_worker_of_queue"]);
+    let other = json!({"worker": "v", "queues": ["lonely"], "kinds": ["other"], "wait": "0s"});
+    send(&server, "POST", "/v1/work/claim", &other);
+    assert_eq!(codes(), ["waits_for_worker", "no_worker_of_kind"]);
+    server.stop();
+}

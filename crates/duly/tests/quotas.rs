@@ -8,6 +8,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
+use support::cluster::until;
+use support::database::{Database, Node};
 use support::{PATIENCE, Reply, Server, ask};
 
 fn data() -> tempfile::TempDir {
@@ -159,6 +161,25 @@ fn a_key_has_a_rate_of_its_own() {
     }
     assert!(refused > 0, "twenty in far less than twenty seconds");
     server.stop();
+}
+
+#[test]
+fn nodes_share_a_quota_out() {
+    let database = Database::start();
+    let args = ["--quota", "*,submissions=1/h,burst=10"];
+    let nodes: Vec<Node> =
+        (1..=2).map(|number| Node::start_with(&database, number, &args)).collect();
+    until("both see both", || nodes.iter().all(|node| node.server.get("/v1/quotas")["nodes"] == 2));
+    for node in &nodes {
+        let quota = node.server.get("/v1/quotas");
+        assert_eq!(quota["items"][0]["burst"], 5, "{quota}");
+        let made = (0..20).filter(|_| submit(&node.server, &[]).status == 202).count();
+        assert_eq!(made, 5, "half of ten");
+    }
+    assert_eq!(jobs(&nodes[0].server, &[]), 10);
+    for node in nodes {
+        node.server.stop();
+    }
 }
 
 #[test]

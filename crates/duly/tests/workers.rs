@@ -4,7 +4,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::cluster::Cluster;
+use support::cluster::{Cluster, until};
 use support::{Server, ask};
 
 fn send(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
@@ -132,4 +132,69 @@ fn a_worker_is_known_and_drained_at_any_node() {
     }
     a.server.post("/v1/work/leave", &json!({"worker": "w"}));
     assert_eq!(b.server.get("/v1/workers")["items"], json!([]));
+}
+
+#[test]
+fn how_fast_queues_move_and_how_far_runs_are_is_told_by_any_node() {
+    const QUEUES: usize = 8;
+    let cluster = Cluster::of(2);
+    let (a, b) = (cluster.node(0), cluster.node(1));
+    let name = |number: usize| format!("q{number}");
+    let rates = |number: usize, field: &str| -> Vec<f64> {
+        let asked = cluster.each().map(|node| node.server.get(&format!("/v1/queues/q{number}")));
+        asked.map(|queue| queue[field].as_f64().unwrap_or(-1.0)).collect()
+    };
+    let mut held = Vec::new();
+    for number in 0..QUEUES {
+        let job = json!({"target": {"worker": {"kind": "k"}}, "queue": name(number)});
+        let run = a.server.submit(&job)["run_id"].clone();
+        let claim = json!({
+            "worker": "w", "queues": [name(number)], "wait": "10s", "about": {"capacity": 2},
+        });
+        let claimed = b.server.post("/v1/work/claim", &claim).json()["runs"][0].clone();
+        assert_eq!(claimed["run_id"], run);
+        held.push(claimed);
+    }
+    for number in 0..QUEUES {
+        until("what came is counted once, wherever it is asked for", || {
+            rates(number, "arrival_per_s").iter().all(|rate| (1.0 / 60.0..=0.2).contains(rate))
+        });
+        assert_eq!(rates(number, "service_per_s"), [0.0; 2]);
+        assert_eq!(rates(number, "suggested_workers"), [1.0; 2]);
+    }
+    let listed = b.server.get("/v1/queues")["items"].clone();
+    let listed: Vec<f64> =
+        (0..QUEUES).map(|at| listed[at]["arrival_per_s"].as_f64().unwrap_or_default()).collect();
+    assert!(listed.iter().all(|rate| *rate > 0.0), "{listed:?}");
+
+    let path = |run: &Value| format!("/v1/runs/{}", run["run_id"].as_str().expect("an id"));
+    for (number, run) in held.iter().enumerate() {
+        // A worker may speak to any node.
+        let beat = json!({"worker": "w", "runs": [{
+            "run_id": run["run_id"], "token": run["token"], "checkpoint": {"page": number},
+            "progress": {"fraction": 0.5, "message": format!("half of {number}")},
+        }]});
+        cluster.node(number).server.post("/v1/work/heartbeat", &beat);
+        for node in cluster.each() {
+            let shown = node.server.get(&path(run));
+            assert_eq!(shown["progress"]["message"], format!("half of {number}"), "{shown}");
+            assert_eq!(shown["progress"]["fraction"], 0.5);
+            assert_eq!(shown["checkpoint"]["page"], number);
+        }
+        // A token of another attempt says nothing.
+        let stale = json!({"worker": "x", "runs": [{
+            "run_id": run["run_id"], "token": 1, "progress": {"message": "wrong"},
+        }]});
+        let answer = a.server.post("/v1/work/heartbeat", &stale).json();
+        assert_eq!(answer["results"][0]["status"], "stale");
+        assert_eq!(b.server.get(&path(run))["progress"]["message"], format!("half of {number}"));
+        let settle = json!({"worker": "w", "runs": [{
+            "run_id": run["run_id"], "token": run["token"], "outcome": "succeeded",
+        }]});
+        a.server.post("/v1/work/settle", &settle);
+        assert_eq!(b.server.get(&path(run))["progress"], Value::Null);
+        until("what ended is counted", || {
+            rates(number, "service_per_s").iter().all(|rate| *rate > 0.0)
+        });
+    }
 }

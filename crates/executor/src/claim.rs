@@ -108,7 +108,8 @@ impl Executor {
         let commands = options.commands.clone();
         let (slots, all) = (Slots::new(options.shares.clone()), attempts.clone());
         if !options.shares.is_empty() {
-            tasks.start(follow(node.clone(), options.shares.clone(), phases.clone()));
+            let shares = options.shares.clone();
+            tasks.start(follow(node.clone(), shares, slots.clone(), phases.clone()));
         }
         let publisher = Arc::new(Publisher::default());
         let destinations = options.destinations.clone();
@@ -148,13 +149,19 @@ impl Executor {
 }
 
 /// Tells the shares which nodes live: by changes, and now and then, because some of it goes by time.
-async fn follow(node: NodeHandle, shares: Arc<Shares>, mut phases: watch::Receiver<Phase>) {
+async fn follow(
+    node: NodeHandle,
+    shares: Arc<Shares>,
+    slots: Slots,
+    mut phases: watch::Receiver<Phase>,
+) {
     let mut views = node.views();
     let ended = phases.wait_for(|phase| *phase == Phase::Release);
     tokio::pin!(ended);
     loop {
         let view = views.borrow_and_update().clone();
         shares.seen(view.node, view.alive().map(|lease| lease.node).collect(), node.now());
+        slots.refresh(node.now());
         tokio::select! {
             _ = &mut ended => return,
             changed = views.changed() => if changed.is_err() { return },

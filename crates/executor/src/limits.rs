@@ -36,6 +36,8 @@ pub const SHARE_ABSENT: Span = Span::from_secs(6);
 pub const SHARE_TURN: Span = Span::from_secs(120);
 /// Between two turns, for clocks that differ and answers that are on their way.
 pub const SHARE_MARGIN: Span = Span::from_secs(2);
+/// How long an attempt takes of which nothing is known yet.
+pub const LOOK_AHEAD: Span = Span::from_secs(30);
 /// How often a node looks at who lives.
 pub const SHARE_LOOK: Duration = Duration::from_secs(1);
 /// Destinations (a host and port, as one namespace uses it) whose breaker is remembered. The one that

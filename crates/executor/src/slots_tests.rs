@@ -1,9 +1,11 @@
 //! Slots: limits of hosts, turns of namespaces, and what waits.
 
 use super::*;
+use crate::limits::HOST_IN_FLIGHT_MAX;
 use crate::shares::{Limit, Limits};
 use model::NodeId;
 use node::bucket::Rate;
+use std::collections::VecDeque;
 use wire::host::Host;
 
 const A: Namespace = Namespace(1);
@@ -144,6 +146,33 @@ fn a_host_with_a_limit_of_its_own_has_that_many() {
     assert_eq!(slots.look(&place(2), now, now), Ok(()));
     assert_eq!(fill(&slots, &place(1)).len(), 3);
     assert_eq!(fill(&slots, &place(2)).len(), HOST_IN_FLIGHT_MAX);
+}
+
+#[test]
+fn who_waits_gets_no_more_than_is_left_when_another_node_has_come() {
+    let limit = Limit { in_flight: Some(4), rate: None };
+    let shares = Shares::new(Limits::from([("h1.example".to_string(), limit)]), false);
+    let (own, other) = (NodeId { node: 1, boot: 1 }, NodeId { node: 2, boot: 1 });
+    let mut now = Time::from_secs(1_000);
+    let slots = Slots::new(Arc::new(shares));
+    for _ in 0..20 {
+        now = now.plus(Span::from_secs(1));
+        slots.shares.seen(own, vec![own], now);
+    }
+    assert_eq!(slots.look(&place(1), now, now), Ok(()));
+    let mut held = fill(&slots, &place(1));
+    assert_eq!(held.len(), 4);
+    let mut waiting: Vec<_> = (0..4).map(|_| wait(&slots, A, &place(1))).collect();
+    slots.shares.seen(own, vec![own, other], now);
+    slots.refresh(now);
+    let mut given = |held: &mut Vec<Slot>| {
+        held.pop();
+        waiting.iter_mut().filter_map(|one| one.try_recv().ok()).collect::<Vec<_>>()
+    };
+    // Four are under way, and two are too many: the first two that end make room for nobody.
+    assert_eq!(given(&mut held).len(), 0);
+    assert_eq!(given(&mut held).len(), 0);
+    assert_eq!(given(&mut held).len(), 1);
 }
 
 #[test]

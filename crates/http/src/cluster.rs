@@ -14,7 +14,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use hyper::StatusCode;
 use model::cluster::NodeLease;
-use model::{JobId, Namespace, NodeId, Time};
+use model::{JobId, Namespace, NodeId, RunId, Time};
 use node::View;
 use peers::{node_of, node_text};
 use std::sync::Arc;
@@ -29,6 +29,9 @@ pub(crate) const WORKERS: &str = "/cluster/v1/workers";
 pub(crate) const WORKERS_TELL: &str = "/cluster/v1/workers/tell";
 /// Where a node sends to.
 pub(crate) const DESTINATIONS: &str = "/cluster/v1/destinations";
+/// How fast the queues move that a node owns, and how far an attempt is as a node heard.
+pub(crate) const RATES: &str = "/cluster/v1/rates";
+pub(crate) const PROGRESS: &str = "/cluster/v1/progress";
 const EVENTS: &str = "/cluster/v1/events";
 /// What a node knows of outboxes.
 pub(crate) const OUTBOX: &str = "/cluster/v1/outbox";
@@ -151,6 +154,8 @@ pub fn routes(api: Arc<Api>) -> Router {
         .route(EVENTS, get(events))
         .route(OUTBOX, get(|State(api): Shared| async move { Json(outbox::known(&api)) }))
         .route(WORKERS, get(workers))
+        .route(RATES, get(rates))
+        .route(PROGRESS, get(progress))
         .route(WORKERS_TELL, post(told))
         .route(DESTINATIONS, get(destinations))
         .with_state(api)
@@ -178,6 +183,21 @@ async fn destinations(State(api): Shared, RawQuery(query): RawQuery) -> Response
 async fn workers(State(api): Shared, RawQuery(query): RawQuery) -> Response {
     match of(query.as_deref()) {
         Some(namespace) => Json(api.workers.of(namespace)).into_response(),
+        None => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
+async fn rates(State(api): Shared, RawQuery(query): RawQuery) -> Response {
+    let of = Query::read(query.as_deref()).text("of").and_then(|text| text.parse().ok());
+    match of.map(Namespace) {
+        Some(namespace) => Json(crate::rates::here(&api, namespace)).into_response(),
+        None => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
+async fn progress(State(api): Shared, RawQuery(query): RawQuery) -> Response {
+    match Query::read(query.as_deref()).text("run").and_then(|text| RunId::parse(&text)) {
+        Some(run) => Json(api.progress.of(run)).into_response(),
         None => StatusCode::BAD_REQUEST.into_response(),
     }
 }

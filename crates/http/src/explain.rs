@@ -5,7 +5,7 @@ use crate::limits::READ_PAGE;
 use crate::refusal::{Answered, Refusal};
 use crate::run_read::{name, status, time};
 use crate::tenant::Tenant;
-use crate::{Api, Shared, destinations, find, run_read};
+use crate::{Api, Shared, destinations, find, run_read, workers};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
@@ -117,6 +117,7 @@ async fn waiting(api: &Api, row: &RunRow) -> Result<Vec<Reason>, Refusal> {
         _ => {
             reasons.extend(crate::explain_limits::limits(api, row).await?);
             reasons.push(ready(api, row).await?);
+            reasons.extend(nobody(api, row).await);
         }
     }
     if matches!(row.state, RunState::Ready | RunState::Retrying) {
@@ -171,6 +172,24 @@ async fn ready(api: &Api, row: &RunRow) -> Result<Reason, Refusal> {
     one.before_it = before;
     one.since = Some(time(row.due));
     Ok(one)
+}
+
+/// Does no worker that lives take it?
+async fn nobody(api: &Api, row: &RunRow) -> Option<Reason> {
+    let (queue, kind) = (&row.flow.queue, row.flow.kind.strip_prefix("worker:")?);
+    let (code, message) = match workers::takers(api, row.flow.namespace, queue, kind).await {
+        (0, _) => {
+            ("no_worker_of_queue", format!("No living worker takes from queue {queue}: start one."))
+        }
+        (n, 0) => (
+            "no_worker_of_kind",
+            format!("{n} living workers take from queue {queue}, none of them kind {kind}."),
+        ),
+        _ => return None,
+    };
+    let mut one = reason(code, message);
+    one.queue = Some(queue.to_string());
+    Some(one)
 }
 
 async fn holds(api: &Api, row: &RunRow) -> Result<Vec<Reason>, Refusal> {

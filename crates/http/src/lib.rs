@@ -43,11 +43,13 @@ mod operations;
 pub mod outbox;
 mod patience;
 pub mod preview;
+mod progress;
 mod query;
 mod queue_groups;
 mod queues;
 pub mod quota;
 mod quota_read;
+mod rates;
 mod refusal;
 mod room;
 pub mod route;
@@ -99,6 +101,7 @@ pub struct Api {
     pub quotas: quota::Quotas,
     pub namespaces: Namespaces,
     pub(crate) workers: workers::Workers,
+    pub(crate) progress: progress::Progresses,
     /// Programs that jobs may run, by their whole path.
     pub commands: Vec<String>,
     /// Room for bodies, in KiB.
@@ -135,6 +138,7 @@ impl Api {
             quotas,
             namespaces,
             workers: workers::Workers::default(),
+            progress: progress::Progresses::default(),
             commands,
             bodies,
             server,

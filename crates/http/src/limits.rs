@@ -126,6 +126,8 @@ pub const GROUP_FLOWS: usize = 200;
 pub const GROUP_RUNS: usize = 500;
 /// Work that is due soon, in a queue's numbers.
 pub const QUEUE_SOON: Span = Span::from_secs(300);
+/// What waits in a queue shall be gone in so long, by the number of workers that is suggested.
+pub const DRAIN_WITHIN: Duration = Duration::from_secs(60);
 /// Dead runs that are looked at to group them.
 pub const GROUPED_MAX: usize = 10_000;
 /// Letters of an error that tell groups apart.
@@ -162,6 +164,9 @@ pub const OUTBOX_KEY_TRUSTED: Span = Span::from_secs(20 * 3_600);
 pub const OUTBOX_PROBLEM_MAX: usize = 2_000;
 /// Outboxes of one duly: each is a connection, and a label of the metrics.
 pub const OUTBOXES_MAX: usize = 16;
+/// Running attempts whose progress a node remembers, and characters of each one's words: about 4 MB.
+pub const PROGRESS_MAX: usize = 10_000;
+pub const PROGRESS_TEXT_MAX: usize = 256;
 /// Workers that a node remembers.
 pub const WORKERS_MAX: usize = 10_000;
 /// A worker that was not heard of for so long is shown no more.

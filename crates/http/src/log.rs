@@ -1,5 +1,5 @@
-//! One log line per request: at debug when it was answered, at warn when it was refused. Ids only:
-//! never a body, a parameter or a header.
+//! One log line per request: at debug when it was answered, at warn when it was refused (for a quota at
+//! debug). Ids only: never a body, a parameter or a header.
 
 use crate::quota::OVER_QUOTA;
 use crate::refusal::Refusal;

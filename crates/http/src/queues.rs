@@ -5,6 +5,7 @@ use crate::find;
 use crate::jobs::{json_text, optional_text};
 use crate::limits::{LIST_LIMIT, LIST_LIMIT_MAX, QUEUE_SOON, REASON_MAX};
 use crate::query::Query;
+use crate::rates;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::run_read::time;
 use crate::tenant::Tenant;
@@ -40,6 +41,7 @@ pub async fn list(
     for entry in entries {
         items.push(read(&api, namespace, &entry.place.name).await?);
     }
+    rates::fill(&api, namespace, &mut items).await;
     Ok(Json(Queues { items, next_cursor: next }).into_response())
 }
 
@@ -49,7 +51,15 @@ pub async fn show(
     Path(queue): Path<String>,
 ) -> Answered {
     let queue = known(&api, namespace, &queue).await?;
-    Ok(Json(read(&api, namespace, &queue).await?).into_response())
+    with_rates(&api, namespace, &queue).await
+}
+
+/// One queue, with how fast it moves.
+async fn with_rates(api: &Api, namespace: Namespace, queue: &Text) -> Answered {
+    let mut found = [read(api, namespace, queue).await?];
+    rates::fill(api, namespace, &mut found).await;
+    let [found] = found;
+    Ok(Json(found).into_response())
 }
 
 pub async fn known(api: &Api, namespace: Namespace, queue: &str) -> Result<Text, Refusal> {
@@ -74,6 +84,9 @@ async fn read(api: &Api, namespace: Namespace, queue: &Text) -> Result<Queue, Re
         retrying: counts.retrying,
         dead: counts.dead,
         due_next_5m: counts.due_soon,
+        arrival_per_s: None,
+        service_per_s: None,
+        suggested_workers: None,
         oldest_ready_ms: counts.oldest_ready.map(|at| now.since(at).micros().max(0) / 1_000),
         paused: held.map(|(_, hold)| QueuePaused {
             reason: hold.reason.to_string(),
@@ -201,6 +214,6 @@ pub async fn resume(
 async fn told(api: &Api, namespace: Namespace, queue: &Text, command: Command) -> Answered {
     match api.node.call(Slot::of(namespace, queue, 0).shard(), command).await {
         Answer::Refused(refused) => Err(refused.into()),
-        _ => Ok(Json(read(api, namespace, queue).await?).into_response()),
+        _ => with_rates(api, namespace, queue).await,
     }
 }

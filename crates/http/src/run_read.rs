@@ -33,7 +33,7 @@ pub async fn show(
     }
     query.finish()?;
     let Some(wait) = wait else {
-        return Ok(Json(read(&api, namespace, run).await?).into_response());
+        return shown(&api, namespace, run).await;
     };
     let limit = Duration::from_micros(wait.micros().max(0).unsigned_abs());
     let over = tokio::time::sleep(limit);
@@ -50,14 +50,24 @@ pub async fn show(
         let elsewhere = !api.node.view().is_here(run.job.shard());
         let found = read(&api, namespace, run).await?;
         if found.status == "dead" || is_final(found.status) || api.node.events().is_closing() {
-            return Ok(Json(found).into_response());
+            return shown(&api, namespace, run).await;
         }
         tokio::select! {
             () = waiting.woken() => {}
             () = tokio::time::sleep(WAIT_LOOK), if elsewhere => {}
-            () = &mut over => return Ok(Json(read(&api, namespace, run).await?).into_response()),
+            () = &mut over => return shown(&api, namespace, run).await,
         }
     }
+}
+
+/// The run with what only a look at one run shows: how far it is, and what it stored.
+async fn shown(api: &Api, namespace: Namespace, run: RunId) -> Answered {
+    let mut found = read(api, namespace, run).await?;
+    if !is_final(found.status) {
+        found.checkpoint = crate::work::stored_checkpoint(api, run).await?;
+        crate::progress::fill(api, run, &mut found).await;
+    }
+    Ok(Json(found).into_response())
 }
 
 pub fn is_final(status: &str) -> bool {

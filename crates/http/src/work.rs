@@ -164,11 +164,16 @@ async fn checkpoint(
     api: &Api,
     leased: &Leased,
 ) -> Result<Option<Box<serde_json::value::RawValue>>, Refusal> {
-    if !leased.checkpoint {
-        return Ok(None);
-    }
-    let read = Read::Rows(vec![Key::Checkpoint(leased.run)]);
-    Ok(match api.node.read(leased.run.job.shard(), read).await? {
+    if leased.checkpoint { stored_checkpoint(api, leased.run).await } else { Ok(None) }
+}
+
+/// What the last attempt that stored something stored for the next one.
+pub async fn stored_checkpoint(
+    api: &Api,
+    run: RunId,
+) -> Result<Option<Box<serde_json::value::RawValue>>, Refusal> {
+    let read = Read::Rows(vec![Key::Checkpoint(run)]);
+    Ok(match api.node.read(run.job.shard(), read).await? {
         Page::Rows(rows) => rows.into_iter().flatten().find_map(|row| match row {
             Row::Checkpoint(row) => Some(json_or_text(&row.bytes)),
             _ => None,
@@ -214,6 +219,11 @@ pub async fn heartbeat(
             _ => return Err(crate::refusal::unexpected()),
         };
         for ((index, _), (run, answer)) in beats.iter().zip(answers) {
+            if let Some(said) = &items[*index].progress
+                && !matches!(answer, BeatAnswer::Stale)
+            {
+                api.progress.note(run, items[*index].token, said, api.node.now());
+            }
             let run = run.to_string();
             results[*index] = match answer {
                 BeatAnswer::Ok { until } => {
@@ -270,6 +280,7 @@ pub async fn settle(
         for (index, (run, answer)) in places.into_iter().zip(answers) {
             let mut result = SettledRun::stale(run);
             if let SettleAnswer::Ok { state, next } = answer {
+                api.progress.forget(run);
                 result.status = "ok";
                 result.run_status = Some(name(state));
                 result.next_attempt_at = next.map(time);

@@ -65,6 +65,13 @@ pub struct Known {
     kinds: Option<Vec<String>>,
 }
 
+impl Known {
+    fn lives(&self, now: Time) -> bool {
+        let silent = Span::from_micros(self.silent.max(WORKER_SILENT.micros()));
+        now.since(Time::from_micros(self.seen)) <= silent
+    }
+}
+
 type Place = (Namespace, String);
 
 #[derive(Debug)]
@@ -211,6 +218,43 @@ async fn everywhere(api: &Api, namespace: Namespace) -> BTreeMap<String, Known> 
     all
 }
 
+/// Living workers that take from this queue, and how many of them take this kind.
+pub(crate) async fn takers(
+    api: &Api,
+    namespace: Namespace,
+    queue: &str,
+    kind: &str,
+) -> (usize, usize) {
+    let now = api.node.now();
+    let all = everywhere(api, namespace).await.into_iter();
+    let living = all.filter(|(_, known)| known.signal == Signal::None && known.lives(now));
+    let of_queue: Vec<Known> = living
+        .map(|(_, known)| known)
+        .filter(|known| known.queues.iter().any(|of| of == queue))
+        .collect();
+    let takes = |known: &&Known| match &known.kinds {
+        Some(kinds) => kinds.iter().any(|of| of == kind),
+        None => true,
+    };
+    (of_queue.len(), of_queue.iter().filter(takes).count())
+}
+
+/// Handlers that a worker of each queue runs at once, on average over those that live and say so.
+pub async fn capacities(api: &Api, namespace: Namespace) -> BTreeMap<String, f64> {
+    let mut found: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let now = api.node.now();
+    for known in everywhere(api, namespace).await.into_values() {
+        let lives = known.lives(now);
+        let Some(capacity) = known.about.capacity.filter(|_| lives) else { continue };
+        for queue in known.queues {
+            let (sum, count) = found.entry(queue).or_default();
+            *sum += capacity;
+            *count += 1;
+        }
+    }
+    found.into_iter().map(|(queue, (sum, count))| (queue, sum as f64 / count as f64)).collect()
+}
+
 /// Asks every other node; None for one that did not answer well.
 pub(crate) async fn asked(
     api: &Api,
@@ -230,10 +274,9 @@ pub(crate) async fn asked(
 }
 
 fn shown(worker: String, known: Known, now: Time) -> Worker {
-    let silent = Span::from_micros(known.silent.max(WORKER_SILENT.micros()));
     let seen = Time::from_micros(known.seen);
     let status = match known.signal {
-        _ if now.since(seen) > silent => "vanished",
+        _ if !known.lives(now) => "vanished",
         Signal::None => "active",
         Signal::Quiet => "quiet",
         Signal::Terminate => "terminating",

@@ -12,8 +12,9 @@ pub use what::{Ended, Happened, What};
 
 use crate::limits::{EVENTS_KEPT, WAITS_MAX, WATCHES_MAX};
 use crate::random;
+use crate::rates::{Rate, Rates};
 use crate::specs::Specs;
-use model::{NodeId, RunId, Time};
+use model::{Namespace, NodeId, RunId, Text, Time};
 use rows::Known;
 use shard::{CallId, CommitEnd, StoreAnswer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -44,6 +45,7 @@ struct Ring {
     /// The number of the last event.
     last: u64,
     known: Known,
+    rates: Rates,
     /// Commits on their way: what they change, until the store answers.
     pending: BTreeMap<CallId, Vec<model::row::Commit>>,
 }
@@ -119,6 +121,7 @@ impl Events {
                     if *end == CommitEnd::Durable {
                         let told = ring.known.commit(commit);
                         ended.extend(told.iter().filter(|one| one.is_end()).filter_map(|h| h.run));
+                        told.iter().for_each(|one| ring.rates.count(one));
                         told.into_iter().for_each(|one| ring.push(one));
                     }
                 }
@@ -178,6 +181,11 @@ impl Events {
     }
 
     // ---- the listeners' side --------------------------------------------------------------------
+
+    /// How fast the queues of a namespace move whose shards are here.
+    pub fn rates(&self, namespace: Namespace, now: Time) -> BTreeMap<Text, Rate> {
+        self.ring().rates.of(namespace, now)
+    }
 
     /// The number of the last event so far.
     pub fn last(&self) -> u64 {

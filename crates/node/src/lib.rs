@@ -36,6 +36,7 @@ pub mod namespaces;
 mod post;
 pub mod queues;
 pub mod random;
+mod rates;
 mod retention;
 mod seen;
 mod specs;
@@ -47,6 +48,7 @@ mod view;
 
 pub use handle::{NodeHandle, Reading};
 pub use post::{Changed, Letter, Post};
+pub use rates::Rate;
 pub use retention::Retention;
 pub use seen::SeenQueue;
 pub use start::{Node, Options};

@@ -58,6 +58,10 @@ pub const TICK_MAX: Duration = Duration::from_secs(1);
 pub const EVENTS_KEPT: usize = 65_536;
 /// Jobs of which is remembered where they belong and how they stand, to tell events by.
 pub const JOBS_KNOWN_MAX: usize = 200_000;
+/// Queues whose speed is counted, and over what: a minute, in slices of a few seconds.
+pub const RATES_MAX: usize = 1_000;
+pub const RATE_SLICES: usize = 12;
+pub const RATE_SLICE: Span = Span::from_secs(5);
 /// Requests that wait for the end of a run.
 pub const WAITS_MAX: usize = 4_096;
 /// Runs whose end other nodes want to hear of.

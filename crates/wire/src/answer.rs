@@ -122,8 +122,24 @@ pub struct Run {
     pub finished_at: Option<String>,
     pub error: Option<String>,
     pub output: Option<Box<RawValue>>,
+    /// What the attempt under way said last of how far it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// What an attempt stored for the next one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Box<RawValue>>,
     /// Oldest first. Absent where only the end is known.
     pub attempts: Option<Vec<Attempt>>,
+}
+
+/// How far an attempt is, as its worker said with a heartbeat. Remembered in memory only.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Progress {
+    /// From 0 to 1.
+    pub fraction: Option<f64>,
+    pub message: Option<String>,
+    /// When it was heard.
+    pub at: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -86,6 +86,25 @@ pub struct BeatItem {
     pub token: u64,
     /// JSON as it was written.
     pub checkpoint: Option<String>,
+    pub progress: Option<Progress>,
+}
+
+/// How far an attempt is. What cannot be read as that is ignored: it is only for people to look at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// From 0 to 1.
+    pub fraction: Option<f64>,
+    pub message: Option<String>,
+}
+
+impl Progress {
+    fn read(text: &str) -> Option<Progress> {
+        let value: serde_json::Value = serde_json::from_str(text).ok()?;
+        let fraction = value["fraction"].as_f64().map(|fraction| fraction.clamp(0.0, 1.0));
+        let message = value["message"].as_str().map(ToString::to_string);
+        let said = fraction.is_some() || message.is_some();
+        said.then_some(Progress { fraction, message })
+    }
 }
 
 #[derive(Debug)]
@@ -109,9 +128,8 @@ pub fn read_beats(text: &str, faults: &mut Faults) -> Said<BeatItem> {
             run_id: required(&mut object, "run_id", faults),
             token: token(&mut object, faults),
             checkpoint: object.raw("checkpoint").map(|raw| raw.get().to_string()),
+            progress: object.raw("progress").and_then(|raw| Progress::read(raw.get())),
         };
-        // Progress is told to nobody yet; it is accepted because workers send it.
-        let _ = object.raw("progress");
         object.finish(faults);
         item
     })

@@ -4,7 +4,6 @@ use crate::limits::{ERROR_CHARS_MAX, OUTPUT_BYTES_MAX};
 use crate::time::{Length, When};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::fmt::Display;
 use std::time::{Duration, SystemTime};
 
 /// How an attempt ends other than by success: the error of a handler.
@@ -171,17 +170,6 @@ impl Said {
     }
 }
 
-/// The words of an end, for the log.
-impl Display for Ending {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Ending::Failed { message, .. } => f.write_str(message),
-            Ending::Snoozed { until } => write!(f, "snoozed until {}", until.as_str()),
-            Ending::Released => f.write_str("released"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{End, Outcome, Said};
@@ -219,6 +207,6 @@ mod tests {
     fn an_error_says_its_causes() {
         let cause = "x".parse::<u32>().unwrap_err();
         let end = End::from(std::io::Error::other(cause));
-        assert!(end.0.to_string().contains("invalid digit"), "{end:?}");
+        assert!(Said::of(&end).text.contains("invalid digit"), "{end:?}");
     }
 }

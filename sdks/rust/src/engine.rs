@@ -1,8 +1,10 @@
 //! The protocol of a worker, in a thread of its own: no handler can keep a heartbeat from being sent.
 //!
-//!     claim ──► ready ──► handlers (tasks of the caller's runtime) ──► ended ──► settle
-//!                 │                                                      │
-//!             heart: renews every lease that is held, until its settle was answered
+//! ```text
+//! claim ──► ready ──► handlers (tasks of the caller's runtime) ──► ended ──► settle
+//!             │                                                      │
+//!         heart: renews every lease that is held, until its settle was answered
+//! ```
 //!
 //! A run is *held* from the claim's answer to the settle's. Held runs never exceed the capacity, so nothing
 //! here grows beyond it; a server that is away is felt as "no room", not as memory.

@@ -14,6 +14,8 @@ mod readme;
 mod scenario;
 #[path = "sdk/server.rs"]
 mod server;
+#[path = "sdk/shown.rs"]
+mod shown;
 #[path = "sdk/signals.rs"]
 mod signals;
 #[path = "sdk/trouble.rs"]

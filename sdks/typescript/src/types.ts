@@ -134,7 +134,16 @@ export interface Run {
   finished_at: string | null;
   error: string | null;
   output: Json;
+  progress?: Progress;
+  checkpoint?: Json;
   attempts: Attempt[] | null;
+}
+
+/** How far an attempt is, as its worker said last. */
+export interface Progress {
+  fraction: number | null;
+  message: string | null;
+  at: string;
 }
 
 export interface RunChanged {
@@ -169,6 +178,9 @@ export interface Queue {
   dead: number;
   due_next_5m: number;
   oldest_ready_ms: number | null;
+  arrival_per_s?: number | null;
+  service_per_s?: number | null;
+  suggested_workers?: number | null;
   paused: { reason: string; until?: string | null } | null;
 }
 

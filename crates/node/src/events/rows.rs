@@ -8,7 +8,7 @@ use model::read::Page;
 use model::row::{Change, Commit, Expect, HistoryRow, Holder, JobRow, JobState};
 use model::row::{Key, Row, RunRow, Scope};
 use model::{Cause, JobId, Namespace, RunId, RunState, Text, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What is remembered of a job.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,8 +100,25 @@ impl Known {
             }
         }
         let mut told = Vec::new();
+        let stored = commit.changes.iter().filter_map(|change| match &change.key {
+            Key::Checkpoint(run) if change.row.is_some() => Some(*run),
+            _ => None,
+        });
+        // A running attempt stores a checkpoint: its run's row is written too, and still says what it said when it
+        // was claimed. Nothing became ready by that.
+        let mut stored: BTreeSet<RunId> = stored.collect();
+        if !stored.is_empty() {
+            // Unless the attempt ended in the same commit: then the row says where the run is now.
+            for change in commit.changes.iter().filter(|change| change.row.is_none()) {
+                if let Key::Lease(run) = &change.key {
+                    stored.remove(run);
+                }
+            }
+        }
         for change in commit.changes.iter() {
-            self.change(change, commit, &mut told);
+            if !matches!(&change.key, Key::Run(run) if stored.contains(run)) {
+                self.change(change, commit, &mut told);
+            }
         }
         told
     }
@@ -234,6 +251,8 @@ impl Known {
                 code: row.code,
                 error: row.error.clone(),
                 next: row.next,
+                due: row.due,
+                started: row.started,
             })
         };
         let mut told = self.of_run(at, run, what);
@@ -246,7 +265,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::row::{LeaseRow, Pause};
+    use model::row::{CheckpointRow, LeaseRow, Pause};
     use model::{Epoch, FlowKey, Lane, Policy, ShardId, Slot, Span, Token};
     use std::sync::Arc;
 
@@ -346,6 +365,24 @@ mod tests {
             told(&mut known, vec![(Key::Lease(run), Expect::Absent, Some(lease))]),
             ["run.started"]
         );
+    }
+
+    #[test]
+    fn a_checkpoint_makes_nothing_ready_unless_its_attempt_ended() {
+        let mut known = Known::default();
+        let run = RunId::new(job(), Cause::Trigger(1));
+        let bytes = model::Bytes::from(&b"{}"[..]);
+        let checkpoint = || Some(Row::Checkpoint(CheckpointRow { rev: 1, bytes: bytes.clone() }));
+        let stored = || {
+            vec![
+                (Key::Checkpoint(run), Expect::Absent, checkpoint()),
+                (Key::Run(run), Expect::Rev(1), Some(run_row(run, RunState::Ready))),
+            ]
+        };
+        assert_eq!(told(&mut known, stored()), [""; 0]);
+        let mut handed_back = stored();
+        handed_back.push((Key::Lease(run), Expect::Rev(1), None));
+        assert_eq!(told(&mut known, handed_back), ["run.ready"]);
     }
 
     #[test]

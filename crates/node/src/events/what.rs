@@ -92,6 +92,9 @@ pub struct Ended {
     pub code: Option<u16>,
     pub error: Option<Text>,
     pub next: Option<Time>,
+    /// When the attempt was due, and when it began; None if none did.
+    pub due: Time,
+    pub started: Option<Time>,
 }
 
 impl What {

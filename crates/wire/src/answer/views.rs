@@ -182,6 +182,14 @@ pub struct Queue {
     pub dead: usize,
     pub due_next_5m: usize,
     pub oldest_ready_ms: Option<i64>,
+    /// Attempts that became ready, per second, over the last minute. Null while the queue's owner does
+    /// not answer.
+    pub arrival_per_s: Option<f64>,
+    /// Attempts that ended, per second, over the last minute.
+    pub service_per_s: Option<f64>,
+    /// How many workers would keep up with what comes and work off what waits in a minute. 0 only if
+    /// nothing waits, runs or comes.
+    pub suggested_workers: Option<u64>,
     pub paused: Option<QueuePaused>,
     pub limits: crate::queue::QueueLimits,
 }

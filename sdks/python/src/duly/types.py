@@ -162,6 +162,14 @@ class Attempt(TypedDict):
     error: NotRequired[str | None]
 
 
+class Progress(TypedDict):
+    """How far an attempt is, as its worker said last."""
+
+    fraction: float | None
+    message: str | None
+    at: str
+
+
 class Run(TypedDict):
     id: str
     job_id: str
@@ -176,6 +184,8 @@ class Run(TypedDict):
     finished_at: str | None
     error: str | None
     output: Json
+    progress: NotRequired[Progress]
+    checkpoint: NotRequired[Json]
     attempts: list[Attempt] | None
 
 
@@ -211,6 +221,9 @@ class Queue(TypedDict):
     dead: int
     due_next_5m: int
     oldest_ready_ms: int | None
+    arrival_per_s: NotRequired[float | None]
+    service_per_s: NotRequired[float | None]
+    suggested_workers: NotRequired[int | None]
     paused: dict[str, Json] | None
 
 

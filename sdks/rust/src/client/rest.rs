@@ -101,7 +101,8 @@ impl Client {
         self.call(Call::post(format!("/v1/queues/{}/resume", part(queue)))).await
     }
 
-    /// The stop button: no new attempts in the scope; those under way settle. Without a scope, nowhere.
+    /// The stop button: no new attempts in the scope; those under way settle. The scope is
+    /// `{"queue": "bills"}` or `{"namespace": "shop"}`; without one it is everything that is the caller's.
     pub async fn hold(
         &self,
         reason: &str,

@@ -3,7 +3,7 @@
 use super::held::Held;
 use super::{Engine, State};
 use crate::context::{Context, Reason};
-use crate::end::{End, Said};
+use crate::end::{End, Ending, Said};
 use crate::limits::STOP_GRACE;
 use std::future::Future;
 use std::pin::Pin;
@@ -86,7 +86,9 @@ impl Engine {
             (Ok(said), _) => said,
             (Err(_), Some(reason)) => stopped(reason),
             (Err(end), None) => {
-                tracing::debug!("{} of {}: {}", held.run.kind, held.run.run_id, end.0);
+                if let Ending::Failed { message, .. } = &end.0 {
+                    tracing::warn!("{} of {} failed: {message}", held.run.kind, held.run.run_id);
+                }
                 Said::of(&end)
             }
         });

@@ -25,20 +25,20 @@ fn binary() -> PathBuf {
 impl Server {
     pub fn start() -> Server {
         let folder = tempfile::tempdir().unwrap();
-        let mut process = Command::new(binary())
+        let process = Command::new(binary())
             .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data"])
             .arg(folder.path().join("data"))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut url = String::new();
-        for line in BufReader::new(process.stdout.take().unwrap()).lines() {
+        let mut server = Server { url: String::new(), process, _folder: folder };
+        for line in BufReader::new(server.process.stdout.take().unwrap()).lines() {
             let line = line.unwrap();
             if let Some(address) = line.trim().strip_prefix("address") {
-                url = address.trim().to_string();
+                server.url = address.trim().to_string();
             }
             if line.trim() == "ready" {
-                return Server { url, process, _folder: folder };
+                return server;
             }
         }
         panic!("the server did not become ready");
