@@ -156,6 +156,14 @@ export const queueGroups = (name: string) =>
     refetchInterval: 10_000,
   });
 
+/** Hosts that runs are sent to, and whether their breakers are open. */
+export const destinations = () =>
+  queryOptions({
+    queryKey: ["destinations"],
+    queryFn: ({ signal }) => got(api.GET("/v1/destinations", { params: { query: { limit: 1_000 } }, signal })),
+    refetchInterval: 5_000,
+  });
+
 /** Workers tell no events of themselves: they are looked at now and then. */
 const WORKERS_MS = 2_000;
 

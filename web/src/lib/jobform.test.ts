@@ -51,6 +51,8 @@ test("a job survives the form", () => {
     priority: 5,
     retry: { cap: "1h", factor: 4, initial: "10s", max_retries: 5, permanent: [400] },
     timeout: "30s",
+    start_within: "5m",
+    finish_within: "1h",
     overlap: "queue_one",
     catch_up: { policy: "once" },
   } as unknown as Job;

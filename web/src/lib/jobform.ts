@@ -47,6 +47,8 @@ export interface JobForm {
   cap: string;
   permanent: string;
   timeout: string;
+  start_within: string;
+  finish_within: string;
   overlap: string;
   catch_up: string;
   catch_up_window: string;
@@ -95,6 +97,8 @@ export const EMPTY: JobForm = {
   cap: "",
   permanent: "",
   timeout: "",
+  start_within: "",
+  finish_within: "",
   overlap: "",
   catch_up: "",
   catch_up_window: "",
@@ -231,6 +235,8 @@ export function toRequest(form: JobForm): { request: Part; faults: Faults } {
       priority: form.priority && number(form.priority),
       retry,
       timeout: form.timeout,
+      start_within: form.start_within,
+      finish_within: form.finish_within,
       overlap: form.overlap,
       catch_up,
     }),
@@ -320,6 +326,8 @@ export function fromJob(job: Job): JobForm {
     cap: text(retry.cap),
     permanent,
     timeout: job.timeout ?? "",
+    start_within: job.start_within ?? "",
+    finish_within: job.finish_within ?? "",
     overlap: job.overlap ?? "",
     catch_up: text(catch_up.policy),
     catch_up_window: text(catch_up.window),
@@ -368,6 +376,8 @@ const PLACES: [string, Field][] = [
   ["/group", "group"],
   ["/priority", "priority"],
   ["/timeout", "timeout"],
+  ["/start_within", "start_within"],
+  ["/finish_within", "finish_within"],
   ["/overlap", "overlap"],
 ];
 

@@ -99,7 +99,7 @@ function flagsOf(job: Job): { flags: [string, string][]; left: string[] } {
     if (name.includes("=")) left.push(`tags.${name}`);
     else flags.push(["tag", `${name}=${plain(value)}`]);
   }
-  some(rest, ["name", "owner", "queue", "group", "priority", "timeout"], "");
+  some(rest, ["name", "owner", "queue", "group", "priority", "timeout", "start_within", "finish_within"], "");
   return { flags, left };
 }
 

@@ -3,6 +3,7 @@ import { Link, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { createColumnHelper } from "@tanstack/react-table";
 import type { Job } from "../api/client";
 import { jobs, type JobsFilter } from "../api/queries";
+import { count } from "../lib/format";
 import { targetWords } from "../lib/policy";
 import { useRefresh } from "../live/live";
 import { Empty, Head, Status, Time } from "../ui/basics";
@@ -47,11 +48,13 @@ const columns = [
     header: "Next",
     cell: ({ row: { original: job } }) => (job.status === "active" || job.status === "scheduled" ? <Time at={job.next_due_at ?? job.next_run_at} relative /> : <span className="muted">–</span>),
   }),
-  column.accessor("last_run", {
-    header: "Last run",
+  // A list does not tell how the last run went; that would be a question for each.
+  column.accessor("counts", {
+    header: "Fired",
+    meta: { number: true },
     cell: ({ getValue }) => {
-      const last = getValue();
-      return last ? <Status status={last.status} /> : <span className="muted">–</span>;
+      const fired = getValue()?.fired;
+      return fired === undefined ? <span className="muted">–</span> : count(fired);
     },
   }),
   column.accessor("queue", { header: "Queue", cell: ({ getValue }) => <span className="break">{getValue() ?? "–"}</span> }),

@@ -1,10 +1,11 @@
 // Hosts that webhooks go to, and whether their breaker lets anything through.
 import { useQuery } from "@tanstack/react-query";
-import { type Destination, destinations } from "../api/maybe";
+import { destinations } from "../api/queries";
 import { count } from "../lib/format";
+import { useRefresh } from "../live/live";
 import { Panel, Status, Time } from "./basics";
 
-const STATES: Record<Destination["state"], [string, string]> = {
+const STATES: Record<string, [string, string]> = {
   open: ["failed", "open: waits"],
   half_open: ["retrying", "tries one"],
   closed: ["active", "closed: sends"],
@@ -15,6 +16,7 @@ const SHOWN = 20;
 
 export function Destinations() {
   const { data } = useQuery(destinations());
+  useRefresh([["destinations"]], (changes) => [...changes.types].some((type) => type.startsWith("destination.")), 1_000);
   if (!data || data.items.length === 0) return null;
   const items = [...data.items].sort((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state) || a.host.localeCompare(b.host));
   return (
@@ -26,7 +28,7 @@ export function Destinations() {
               <th scope="col">Host</th>
               <th scope="col">Breaker</th>
               <th scope="col" className="number">In flight</th>
-              <th scope="col" className="number">Failing</th>
+              <th scope="col" className="number">Failed lately</th>
               <th scope="col" className="number">Waiting</th>
               <th scope="col">Tried again</th>
             </tr>
@@ -41,11 +43,11 @@ export function Destinations() {
                 <td data-label="In flight" className="number">
                   {count(one.in_flight)}
                 </td>
-                <td data-label="Failing" className="number">
-                  {typeof one.failure_rate === "number" ? `${(one.failure_rate * 100).toFixed(0)} %` : "–"}
+                <td data-label="Failed lately" className="number">
+                  {one.attempts > 0 ? `${(one.failure_rate * 100).toFixed(0)} %` : "–"}
                 </td>
                 <td data-label="Waiting" className="number">
-                  {typeof one.waiting === "number" ? count(one.waiting) : "–"}
+                  {count(one.waiting)}
                 </td>
                 <td data-label="Tried again">
                   <Time at={one.next_probe_at} relative />

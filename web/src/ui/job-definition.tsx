@@ -7,8 +7,11 @@ import { Copy, Panel, pretty, Time } from "./basics";
 import { QueueLink } from "./links";
 
 /** What a user may change of a job. */
-const definitionOf = ({ name, owner, tags, schedule, target, payload, payload_base64, priority, retry, timeout, overlap, catch_up }: Job) =>
-  JSON.parse(JSON.stringify({ name, owner, tags, schedule, target, payload, payload_base64, priority, retry, timeout, overlap, catch_up })) as Json;
+const DEFINES = [
+  ...["name", "owner", "tags", "schedule", "target", "payload", "payload_base64", "priority", "retry", "timeout"],
+  ...["start_within", "finish_within", "overlap", "catch_up"],
+];
+const definitionOf = (job: Job) => Object.fromEntries(Object.entries(job).filter(([name]) => DEFINES.includes(name))) as Json;
 
 /** The API keeps no list of versions for people: what is known is what was seen since the page was opened. */
 export function Since({ job, opened }: { job: Job; opened: Job }) {
@@ -58,6 +61,16 @@ export function Definition({ job }: { job: Job }) {
           <dd>{retryWords(job.retry)}</dd>
           <dt>Timeout</dt>
           <dd>{job.timeout ?? "–"}</dd>
+          {(job.start_within ?? job.finish_within) && (
+            <>
+              <dt>Expires</dt>
+              <dd>
+                {[job.start_within && `if not begun ${job.start_within} after it is due`, job.finish_within && `if not done ${job.finish_within} after it is due`]
+                  .filter(Boolean)
+                  .join(", ")}
+              </dd>
+            </>
+          )}
           <dt>Overlap</dt>
           <dd>{words(job.overlap ?? "–")}</dd>
           <dt>Catching up</dt>

@@ -202,7 +202,7 @@ export function JobFormFields(props: Props) {
       </section>
 
       <details>
-        <summary>Retries, overlap, catching up, priority</summary>
+        <summary>Retries, limits of time, overlap, catching up, priority</summary>
         <section className="panel" aria-label="Policy">
           <div className="body grid3">
             {text("max_retries", "Retries", { placeholder: "5" })}
@@ -211,6 +211,8 @@ export function JobFormFields(props: Props) {
             {text("cap", "At most", { placeholder: "1h" })}
             {text("permanent", "Answers not retried", { placeholder: "400, 422" })}
             {text("priority", "Priority", { placeholder: "5", help: "0 to 9, 9 first." })}
+            {text("start_within", "Not begun after", { placeholder: "no limit", help: "From when it is due; then it expires." })}
+            {text("finish_within", "Not done after", { placeholder: "no limit", help: "Of all its attempts together." })}
             {text("group", "Group", { placeholder: "cust-42", disabled: props.fixed, help: "Groups of a queue take turns." })}
             {recurring &&
               choice("overlap", "When the last run still runs", [["", "wait for it (usual)"], ["queue_one", "wait for it"], ["skip", "skip this one"], ["allow", "run beside it"], ["cancel_running", "cancel the former"]])}
