@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -102,6 +102,7 @@ describe("outbox", () => {
       await client.end();`;
     writeFileSync(join(folder, "guide.mjs"), around);
     await promisify(execFile)(process.execPath, [join(folder, "guide.mjs")]);
+    rmSync(folder, { recursive: true });
     assert.deepEqual(await heard("default", 2), [{ order: 42 }, { order: 43 }]);
   });
 });
