@@ -117,7 +117,6 @@ async fn waiting(api: &Api, row: &RunRow) -> Result<Vec<Reason>, Refusal> {
         _ => {
             reasons.extend(crate::explain_limits::limits(api, row).await?);
             reasons.push(ready(api, row).await?);
-            reasons.extend(nobody(api, row).await);
         }
     }
     if matches!(row.state, RunState::Ready | RunState::Retrying) {
@@ -125,6 +124,9 @@ async fn waiting(api: &Api, row: &RunRow) -> Result<Vec<Reason>, Refusal> {
     }
     if row.state != RunState::Dead {
         reasons.extend(holds(api, row).await?);
+    }
+    if row.state == RunState::Ready {
+        reasons.extend(nobody(api, row).await);
     }
     Ok(reasons)
 }
