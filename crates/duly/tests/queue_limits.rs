@@ -69,6 +69,11 @@ fn limits_are_set_shown_kept_and_taken_off() {
         .collect();
     assert_eq!(full.len(), 2, "of the queue and of the group: {why}");
     assert_eq!((&full[0]["limit"], &full[1]["limit"]), (&json!(3), &json!(2)));
+    let ready = why["reasons"]
+        .as_array()
+        .and_then(|all| all.iter().find(|reason| reason["code"] == "waits_for_worker").cloned());
+    let before = ready.expect("it is ready")["before_it"].as_u64().expect("a place");
+    assert_eq!(before, 0, "what runs is not before it: {why}");
     let held = full[0]["held_by"].as_array().expect("holders");
     assert!(claimed.iter().all(|run| held.contains(&run["run_id"])), "{why}");
     // A crash forgets nothing.

@@ -156,12 +156,21 @@ async fn ready(api: &Api, row: &RunRow) -> Result<Reason, Refusal> {
     let flow = row.flow.clone();
     let read = Read::Flow { flow, after: None, limit: READ_PAGE };
     let before = match api.node.read(row.id.job.shard(), read).await? {
-        Page::Runs(runs) => runs.iter().position(|run| run.id == row.id),
+        Page::Runs(runs) => match runs.iter().position(|run| run.id == row.id) {
+            // The row of a run that was claimed stays as it was; it is not before anybody.
+            Some(place) => {
+                let keys = runs[..place].iter().map(|run| Key::Lease(run.id)).collect();
+                let leases = find::rows(api, row.id.job.shard(), keys).await?;
+                Some(place - leases.into_iter().flatten().count())
+            }
+            None => None,
+        },
         _ => None,
     };
     let queue = &row.flow.queue;
     let line = match before {
         Some(0) => "it is the first in its line".to_string(),
+        Some(1) => "one run of the same line is before it".to_string(),
         Some(n) => format!("{n} runs of the same line are before it"),
         None => format!("more than {READ_PAGE} runs of the same line are before it"),
     };
