@@ -310,7 +310,7 @@ fn a_damaged_file_breaks_the_store_for_good() {
     {
         let store = open(folder.path());
         let mut desk = Desk::open(&store, 3);
-        for n in 0..50 {
+        for n in 0..100 {
             let rows = (0..10).map(|m| insert_run(&ready(&desk, n * 10 + m))).collect();
             desk.commit(rows);
         }
@@ -319,7 +319,7 @@ fn a_damaged_file_breaks_the_store_for_good() {
     let mut bytes = std::fs::read(&path).expect("the file");
     let length = bytes.len();
     // All but the pages that opening needs.
-    let schema = 30 * 4_096;
+    let schema = 40 * 4_096;
     assert!(length > 2 * schema);
     bytes[schema..].fill(0xa5);
     std::fs::write(&path, bytes).expect("damaged");
