@@ -264,7 +264,10 @@ fn dispatch(waiting: usize, groups: usize) -> Result<(), StoreError> {
         let Some(Answer::Claimed(leases)) = world.answers.pop() else {
             return Err(StoreError::Unknown);
         };
-        costs.push(took.as_nanos() as f64 / leases.len().max(1) as f64);
+        if leases.is_empty() {
+            break;
+        }
+        costs.push(took.as_nanos() as f64 / leases.len() as f64);
     }
     costs.sort_by(f64::total_cmp);
     println!(
@@ -279,7 +282,7 @@ fn dispatch(waiting: usize, groups: usize) -> Result<(), StoreError> {
 fn main() -> Result<(), StoreError> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == "dispatch") {
-        dispatch(1_000, 10)?;
+        dispatch(100_000, 10)?;
         return dispatch(1_000_000, 100_000);
     }
     if let [run, rounds] = &words[..]
