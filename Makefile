@@ -23,7 +23,7 @@ test: tools check
 	$(MAKE) --no-print-directory chaos
 	scripts/differential.sh
 	scripts/schemathesis.sh 25 7
-	@if [ -x scripts/fuzz.sh ]; then scripts/fuzz.sh 21; fi
+	@if [ -x scripts/fuzz.sh ]; then scripts/fuzz.sh 10; fi
 	@if [ -x scripts/check-instructions.sh ]; then scripts/check-instructions.sh; fi
 
 check:

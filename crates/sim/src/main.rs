@@ -11,7 +11,7 @@ use std::process::ExitCode;
 /// What CI runs.
 const CI_SEEDS: Range<u64> = 0..2_000;
 /// Worlds whose queues have limits.
-const CI_LIMITED: Range<u64> = LIMITED..LIMITED + 400;
+const CI_LIMITED: Range<u64> = LIMITED..LIMITED + 250;
 const STEPS: u64 = 20_000;
 /// Failures printed of one seed, and seeds printed.
 const SHOWN: usize = 5;
