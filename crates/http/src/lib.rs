@@ -48,6 +48,8 @@ mod query;
 mod queue_groups;
 mod queues;
 pub mod quota;
+pub mod quota_counts;
+pub mod quota_fires;
 mod quota_read;
 mod rates;
 mod refusal;
@@ -99,6 +101,7 @@ pub struct Api {
     pub requests: metrics::Requests,
     pub ring: keys::Ring,
     pub quotas: quota::Quotas,
+    pub(crate) counts: quota_counts::Counts,
     pub namespaces: Namespaces,
     pub(crate) workers: workers::Workers,
     pub(crate) progress: progress::Progresses,
@@ -136,6 +139,7 @@ impl Api {
             requests,
             ring,
             quotas,
+            counts: quota_counts::Counts::default(),
             namespaces,
             workers: workers::Workers::default(),
             progress: progress::Progresses::default(),
