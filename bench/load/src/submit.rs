@@ -14,6 +14,8 @@ pub struct Shape {
     pub queue: String,
     pub payload_bytes: usize,
     pub due: Option<Due>,
+    /// Each is due then and every day after it.
+    pub recurs: bool,
 }
 
 impl Shape {
@@ -24,7 +26,13 @@ impl Shape {
             write!(out, r#"{{"target":{},"queue":"{}","#, self.target, self.queue)?;
             if let Some(due) = self.due {
                 let at = jiff::Timestamp::from_microsecond(due.of(number));
-                write!(out, r#""schedule":{{"at":"{:.3}"}},"#, at.map_err(|_| std::fmt::Error)?)?;
+                let at = at.map_err(|_| std::fmt::Error)?;
+                match self.recurs {
+                    true => {
+                        write!(out, r#""schedule":{{"every":"24h","start_at":"{at:.3}"}},"#)?;
+                    }
+                    false => write!(out, r#""schedule":{{"at":"{at:.3}"}},"#)?,
+                }
             }
             write!(out, r#""payload":{{"number":{number},"pad":"{:x<pad$}"}}}}"#, "")
         };

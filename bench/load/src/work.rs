@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 pub enum Work {
     /// Jobs of the far future, in batches: submission alone.
     Submit,
+    /// Jobs that are ready at once and that nobody works off, in batches.
+    Fill,
     /// One job per request.
     Single,
     /// Submitted, claimed and settled by workers at the same time.
@@ -29,10 +31,17 @@ pub enum Work {
     BurstWebhook,
     /// Due one after the other over ten seconds, workers waiting.
     Spread,
+    /// The same as webhooks.
+    SpreadWebhook,
+    /// Jobs that recur daily, none of them for the next hours: registration alone.
+    Recurring,
+    /// Jobs that recur daily, all due at one instant, as webhooks.
+    Stampede,
 }
 
-pub const ALL: [(&str, Work); 8] = [
+pub const ALL: [(&str, Work); 12] = [
     ("submit", Work::Submit),
+    ("fill", Work::Fill),
     ("single", Work::Single),
     ("noop", Work::Noop),
     ("drain", Work::Drain),
@@ -40,11 +49,17 @@ pub const ALL: [(&str, Work); 8] = [
     ("burst", Work::Burst),
     ("burst-webhook", Work::BurstWebhook),
     ("spread", Work::Spread),
+    ("spread-webhook", Work::SpreadWebhook),
+    ("recurring", Work::Recurring),
+    ("stampede", Work::Stampede),
 ];
 
 /// 2050: nothing of it falls due while anybody measures.
 const FAR: Due = Due { first: 2_524_608_000_000_000, step: 1_000 };
 const SPREAD_MICROS: i64 = 10_000_000;
+/// When the first of many jobs that recur is due, and over how long they are spread.
+const RECURRING_LEAD_MICROS: i64 = 7_200_000_000;
+const DAY_MICROS: i64 = 86_400_000_000;
 /// How long before they are due the jobs of an instant are begun to be submitted: the time that
 /// their submission takes at least at 5,000 a second, and some.
 fn lead(jobs: u64) -> i64 {
@@ -62,8 +77,10 @@ impl std::str::FromStr for Work {
 }
 
 impl Work {
+    /// All but those that leave work behind for others.
     pub fn all() -> impl Iterator<Item = Work> {
-        ALL.into_iter().map(|(_, work)| work)
+        let left = |work: &Work| matches!(work, Work::Fill | Work::Recurring | Work::Stampede);
+        ALL.into_iter().map(|(_, work)| work).filter(move |work| !left(work))
     }
 
     pub fn name(self) -> &'static str {
@@ -76,7 +93,12 @@ impl Work {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Row, String> {
         match self {
-            Work::Submit => self.submissions(options, progress),
+            Work::Submit => self.submissions(options, Some(FAR), progress),
+            Work::Fill => self.submissions(options, None, progress),
+            Work::Recurring => {
+                let due = spread(options, RECURRING_LEAD_MICROS, DAY_MICROS);
+                self.submissions(options, Some(due), progress)
+            }
             Work::Single => self.singles(options, progress),
             Work::Noop | Work::Drain => self.with_workers(options, None, progress),
             Work::Burst => {
@@ -84,13 +106,15 @@ impl Work {
                 self.with_workers(options, Some(due), progress)
             }
             Work::Spread => {
-                // Whole milliseconds, as the interface has them.
-                let step = (SPREAD_MICROS / options.jobs.max(1) as i64).max(1_000) / 1_000 * 1_000;
-                let due = Due { first: millis(now() + lead(options.jobs)), step };
+                let due = spread(options, lead(options.jobs), SPREAD_MICROS);
                 self.with_workers(options, Some(due), progress)
             }
+            Work::SpreadWebhook => {
+                let due = spread(options, lead(options.jobs), SPREAD_MICROS);
+                self.with_receiver(options, Some(due), progress)
+            }
             Work::Webhook => self.with_receiver(options, None, progress),
-            Work::BurstWebhook => {
+            Work::BurstWebhook | Work::Stampede => {
                 let due = Due { first: millis(now() + lead(options.jobs)), step: 0 };
                 self.with_receiver(options, Some(due), progress)
             }
@@ -100,9 +124,10 @@ impl Work {
     fn submissions(
         self,
         options: &Options,
+        due: Option<Due>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Row, String> {
-        let shape = shape(options, WORKER.to_string(), Some(FAR));
+        let shape = self.shape(options, WORKER.to_string(), due);
         let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
         let begun = Instant::now();
         let all = Threads::default();
@@ -125,7 +150,7 @@ impl Work {
     }
 
     fn singles(self, options: &Options, progress: &mut dyn FnMut(u64, u64)) -> Result<Row, String> {
-        let shape = shape(options, WORKER.to_string(), Some(FAR));
+        let shape = self.shape(options, WORKER.to_string(), Some(FAR));
         let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
         let all_times = Mutex::new(histogram()?);
         let begun = Instant::now();
@@ -147,7 +172,7 @@ impl Work {
         due: Option<Due>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Row, String> {
-        let shape = shape(options, WORKER.to_string(), due);
+        let shape = self.shape(options, WORKER.to_string(), due);
         let seen = Seen::new(options.jobs, due)?;
         let (next, sent, settled) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let over = AtomicBool::new(false);
@@ -196,7 +221,7 @@ impl Work {
         let seen = Arc::new(Seen::new(options.jobs, due)?);
         let receiver = Receiver::start(Arc::clone(&seen)).map_err(|error| error.to_string())?;
         let target = format!(r#"{{"http":{{"url":"http://{}/bench"}}}}"#, receiver.address);
-        let shape = shape(options, target, due);
+        let shape = self.shape(options, target, due);
         let (next, sent) = (AtomicU64::new(0), AtomicU64::new(0));
         let begun = Instant::now();
         let all = Threads::default();
@@ -216,6 +241,16 @@ impl Work {
             None => begun.elapsed(),
         };
         Ok(self.row(options.jobs, took, &seen.lateness(), seen.tally()))
+    }
+
+    fn shape(self, options: &Options, target: String, due: Option<Due>) -> Shape {
+        Shape {
+            target,
+            queue: options.queue.clone(),
+            payload_bytes: options.payload_bytes,
+            due,
+            recurs: matches!(self, Work::Recurring | Work::Stampede),
+        }
     }
 
     fn row(self, jobs: u64, took: Duration, micros: &Histogram<u64>, tally: Tally) -> Row {
@@ -257,8 +292,11 @@ fn millis(micros: i64) -> i64 {
     micros / 1_000 * 1_000
 }
 
-fn shape(options: &Options, target: String, due: Option<Due>) -> Shape {
-    Shape { target, queue: options.queue.clone(), payload_bytes: options.payload_bytes, due }
+/// One after the other over so long, beginning so long from now; whole milliseconds, as the interface
+/// has them.
+fn spread(options: &Options, lead: i64, over: i64) -> Due {
+    let step = (over / options.jobs.max(1) as i64).max(1_000) / 1_000 * 1_000;
+    Due { first: millis(now() + lead), step }
 }
 
 fn one_by_one(

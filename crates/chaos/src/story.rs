@@ -187,6 +187,11 @@ fn settles(pages: &Pages, stored: &Stored<'_>) -> Vec<SettleSeen> {
         let end = match row.status {
             Status::Released if unheard => End::Released,
             Status::Cancelled if unheard || webhook => End::Released,
+            // Its host had no room: it comes again, and nothing was sent.
+            Status::Snoozed if unheard && webhook => match row.next {
+                Some(until) => End::Snoozed { until },
+                None => continue,
+            },
             _ => continue,
         };
         let (run, token) = (row.run, row.token);
