@@ -14,6 +14,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import statistics
@@ -200,15 +201,24 @@ def backlog(server, runs):
 def stampede(server, jobs):
     server.start()
     # The other namespace's jobs are due from a little before the instant until well after it.
-    main = begin("stampede", jobs, "--connections", "4")
+    main = begin("stampede", jobs, "--connections", "4", "--queue", "stampede")
     lead = 3 + jobs * 200e-6
-    time.sleep(max(0, lead - 3 - 0.1 - 3))
-    beside = finish(begin("spread-webhook", 500, "--namespace", "trickle"))
-    again = finish(begin("spread-webhook", 500, "--namespace", "trickle"))
-    row = finish(main)
-    skew = [line for line in server.get("/metrics")[1].decode().splitlines() if line.startswith("duly_fire_skew_seconds")]
-    say(f"| {row['jobs']:,} | {lateness(row)} | {row['tally']} | {lateness(beside)}; {lateness(again)} |")
-    say("\n".join(skew))
+    instant = time.time() + lead
+    beside = []
+    fired = None
+    while main.poll() is None:
+        if len(beside) < 2 and time.time() > instant - 4 + 13 * len(beside):
+            beside.append(begin("spread-webhook", 500, "--namespace", "trickle"))
+        # What was fired waits, runs, or is done.
+        if fired is None and time.time() > instant:
+            counts = json.loads(server.get("/v1/queues/stampede")[1])
+            text = server.get("/metrics")[1].decode()
+            ended = re.findall(r'^duly_attempts_total\{.*\} (\d+)', text, re.M)
+            if counts["ready"] + counts["running"] + sum(map(int, ended)) >= jobs:
+                fired = time.time() - instant
+        time.sleep(0.25)
+    row, others = finish(main), [lateness(finish(process)) for process in beside]
+    say(f"| {row['jobs']:,} | within {fired:.1f} s | {lateness(row)} | {row['tally']} | {'; '.join(others)} |")
     server.stop()
 
 
@@ -216,7 +226,7 @@ HEADS = {
     "recurring": ["registered", "registering", "ready after a start", "anonymous memory", "idle", "10,000 others over 10 s", "on disk each"],
     "future": ["stored", "200,000 more", "10,000 others over 10 s, median of 3", "on disk", "anonymous memory"],
     "backlog": ["ready", "submitted", "anonymous memory", "a claim of 500, median", "server's processor time per run, claim and settle"],
-    "stampede": ["due in one second", "delivered late by", "counted", "the other namespace's, 50 a second"],
+    "stampede": ["due in one second", "fired", "delivered late by", "counted", "the other namespace's, 50 a second"],
 }
 SIZES = {"recurring": 5_000_000, "future": 50_000_000, "backlog": 5_000_000, "stampede": 100_000}
 

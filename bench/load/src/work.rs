@@ -1,11 +1,12 @@
 //! The works: each says what is submitted, who works it off and when it is done.
 
 use crate::Options;
+use crate::limits::FOREIGN_NUMBERS;
 use crate::receiver::Receiver;
 use crate::report::{Millis, Row, curve};
 use crate::seen::{Due, Seen, Tally, histogram, now};
 use crate::submit::{Shape, bulk};
-use crate::worker;
+use crate::{tenants, worker};
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,9 +38,11 @@ pub enum Work {
     Recurring,
     /// Jobs that recur daily, all due at one instant, as webhooks.
     Stampede,
+    /// Jobs of many groups that arrive at an even rate beside whatever else their queue holds.
+    Tenants,
 }
 
-pub const ALL: [(&str, Work); 12] = [
+pub const ALL: [(&str, Work); 13] = [
     ("submit", Work::Submit),
     ("fill", Work::Fill),
     ("single", Work::Single),
@@ -52,6 +55,7 @@ pub const ALL: [(&str, Work); 12] = [
     ("spread-webhook", Work::SpreadWebhook),
     ("recurring", Work::Recurring),
     ("stampede", Work::Stampede),
+    ("tenants", Work::Tenants),
 ];
 
 /// 2050: nothing of it falls due while anybody measures.
@@ -79,7 +83,9 @@ impl std::str::FromStr for Work {
 impl Work {
     /// All but those that leave work behind for others.
     pub fn all() -> impl Iterator<Item = Work> {
-        let left = |work: &Work| matches!(work, Work::Fill | Work::Recurring | Work::Stampede);
+        let left = |work: &Work| {
+            matches!(work, Work::Fill | Work::Recurring | Work::Stampede | Work::Tenants)
+        };
         ALL.into_iter().map(|(_, work)| work).filter(move |work| !left(work))
     }
 
@@ -113,6 +119,7 @@ impl Work {
                 let due = spread(options, lead(options.jobs), SPREAD_MICROS);
                 self.with_receiver(options, Some(due), progress)
             }
+            Work::Tenants => self.tenants(options, progress),
             Work::Webhook => self.with_receiver(options, None, progress),
             Work::BurstWebhook | Work::Stampede => {
                 let due = Due { first: millis(now() + lead(options.jobs)), step: 0 };
@@ -197,7 +204,16 @@ impl Work {
                 scope.spawn(produce);
                 scope.spawn(move || {
                     let (name, queue) = (format!("bench-{number}"), &options.queue);
-                    all.note(worker::work(&options.server, queue, &name, seen, settled, over));
+                    let state = &mut worker::State::default();
+                    all.note(worker::work(
+                        &options.server,
+                        queue,
+                        &name,
+                        seen,
+                        settled,
+                        over,
+                        state,
+                    ));
                 });
             }
             let end = all.wait(options, &settled, progress);
@@ -243,6 +259,34 @@ impl Work {
         Ok(self.row(options.jobs, took, &seen.lateness(), seen.tally()))
     }
 
+    fn tenants(self, options: &Options, progress: &mut dyn FnMut(u64, u64)) -> Result<Row, String> {
+        let step = 1_000_000 / i64::try_from(options.rate.max(1)).unwrap_or(i64::MAX);
+        let due = Due { first: now() + 1_000_000, step: step.max(1) };
+        let shape = self.shape(options, WORKER.to_string(), None);
+        let seen = Seen::new(options.jobs, Some(due))?;
+        let (sent, settled) = (AtomicU64::new(0), AtomicU64::new(0));
+        let over = AtomicBool::new(false);
+        let all = Threads::default();
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            for number in 0..options.connections {
+                let (all, shape, seen) = (&all, &shape, &seen);
+                let (sent, settled, over) = (&sent, &settled, &over);
+                let part = (number as u64, options.connections as u64);
+                scope.spawn(move || all.note(tenants::arrive(options, shape, due, part, sent)));
+                scope.spawn(move || {
+                    let name = format!("tenants-{number}");
+                    all.note(tenants::work(options, &name, seen, settled, over));
+                });
+            }
+            // Seen and not settled: a settle whose answer was lost is counted by nobody.
+            let end = all.wait_for(options, || seen.distinct(), progress);
+            over.store(true, Ordering::Relaxed);
+            end
+        })?;
+        Ok(self.row(options.jobs, begun.elapsed(), &seen.lateness(), seen.tally()))
+    }
+
     fn shape(self, options: &Options, target: String, due: Option<Due>) -> Shape {
         Shape {
             target,
@@ -250,6 +294,8 @@ impl Work {
             payload_bytes: options.payload_bytes,
             due,
             recurs: matches!(self, Work::Recurring | Work::Stampede),
+            group: options.group.clone(),
+            offset: if options.group.is_some() { FOREIGN_NUMBERS } else { 0 },
         }
     }
 

@@ -142,7 +142,12 @@ fn start(got: &Got, stored: &Stored<'_>) -> Start {
     }
     let lease = stored.leases.get(&got.run).filter(|lease| lease.token == got.token);
     let (holder, request) = match (&got.worker, lease) {
-        (Some((name, request)), _) => (Holder::Worker(name.clone()), *request),
+        // A shard is asked again under another number for what is left of a claim.
+        (Some((name, request)), lease) => {
+            let holder = Holder::Worker(name.clone());
+            let lease = lease.filter(|lease| lease.holder == holder);
+            (holder, lease.map_or(*request, |lease| lease.request))
+        }
         (None, Some(lease)) => (lease.holder.clone(), lease.request),
         // A number of its own for every attempt; tokens are a shard's.
         (None, None) => (Holder::Node(NodeId { node: 1, boot: 0 }), one_of(got)),

@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// What to do: submit, single, noop, drain, webhook, burst, burst-webhook, spread, spread-webhook, fill,
-    /// recurring, stampede, or all (but the last three, which leave work behind)
+    /// recurring, stampede, tenants, or all (but the last four, which leave or need other work)
     #[arg(default_values_t = ["all".to_string()])]
     works: Vec<String>,
     /// How many jobs each
@@ -28,6 +28,12 @@ pub struct Args {
     /// The queue of the jobs, if one work is done; else each has one of its own
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
+    /// The group of the jobs: of `fill`, to put one tenant's work into a queue
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    /// Jobs that arrive in a second, in `tenants`
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    rate: u64,
     /// Give a work up after so many seconds
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     time_limit: u64,
@@ -60,6 +66,8 @@ pub fn run(args: &Args) -> Result<String, Failure> {
                 .queue
                 .clone()
                 .unwrap_or_else(|| format!("bench-{}-{}", std::process::id(), rows.len())),
+            group: args.group.clone(),
+            rate: args.rate,
             jobs: args.jobs,
             batch: usize::try_from(args.batch).unwrap_or(limits::BATCH),
             connections: usize::try_from(args.connections).unwrap_or(1),
