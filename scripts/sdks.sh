@@ -25,13 +25,17 @@ if [ ! -e "$stamp" ]; then
 fi
 
 ts="$root/sdks/typescript"
-stamp="$ts/node_modules/.installed-$(cksum "$ts/package-lock.json" | cut -d ' ' -f 1)"
-if [ ! -e "$stamp" ]; then
-    say "installing the TypeScript SDK's tools"
-    (cd "$ts" && npm ci --ignore-scripts --no-fund --no-audit --loglevel=error >/dev/null)
-    rm -f "$ts"/node_modules/.installed-*
+packages() { # a folder with a lock file, what is said
+    local stamp
+    stamp="$1/node_modules/.installed-$(cksum "$1/package-lock.json" | cut -d ' ' -f 1)"
+    [ ! -e "$stamp" ] || return 0
+    say "$2"
+    (cd "$1" && npm ci --ignore-scripts --no-fund --no-audit --loglevel=error >/dev/null)
+    rm -f "$1"/node_modules/.installed-*
     touch "$stamp"
-fi
+}
+packages "$ts" "installing the TypeScript SDK's tools"
+packages "$ts/tests/prisma" "installing Prisma, for the test of the outbox"
 
 # Both at once: they wait for the server more than they work. A part of the background ends at its first fault.
 (

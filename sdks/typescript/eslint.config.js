@@ -1,7 +1,7 @@
 import tseslint from "typescript-eslint";
 
 export default tseslint.config(
-  { ignores: ["dist", "out", "node_modules", "eslint.config.js", "prepare.js"] },
+  { ignores: ["dist", "out", "node_modules", "tests/prisma", "eslint.config.js", "prepare.js"] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { project: "./tsconfig.json", tsconfigRootDir: import.meta.dirname } },

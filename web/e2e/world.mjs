@@ -14,9 +14,9 @@ const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** Nothing here takes longer unless something is broken. */
 export const PATIENCE_MS = 20_000;
 
-/** `duly serve` on a free port, ready. */
-export async function serve({ args = [], before } = {}) {
-  const folder = mkdtempSync(join(tmpdir(), "duly-web-"));
+/** `duly serve` on a free port, ready. A folder that is given is kept; one of its own goes with the server. */
+export async function serve({ args = [], before, kept } = {}) {
+  const folder = kept ?? mkdtempSync(join(tmpdir(), "duly-web-"));
   const data = join(folder, "data");
   const known = before ? await before(data) : undefined;
   const child = spawn(BINARY, ["serve", "--listen", "127.0.0.1:0", "--data", data, "--log-level", "error", ...args], {
@@ -44,7 +44,7 @@ export async function serve({ args = [], before } = {}) {
     const ended = new Promise((resolve) => child.once("exit", resolve));
     child.kill("SIGTERM");
     await ended;
-    rmSync(folder, { recursive: true, force: true });
+    if (!kept) rmSync(folder, { recursive: true, force: true });
   };
   return { url, data, ask, stop, known };
 }

@@ -2,10 +2,12 @@
 
     python3 bench/peers/runner [--scale 0.05] [--repetitions 3] [--peers NAME,…] [--works WORK,…]
 
+`--contest workers` is `bench/workers.sh`: the workers of the SDKs beside those of BullMQ and Celery.
 `make bench-peers` installs and builds first. A run at full scale with three repetitions is recorded in
 bench/results/peers.md and peers.json, any other in target/peers/results."""
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -15,7 +17,8 @@ import signal
 import sys
 import time
 
-from contest import PEERS, WORKS, Peer
+import report_workers
+from contest import PEERS, WORKERS, WORKS, WORKS_OF_WORKERS, Peer
 from machine import ROOT, RUN, Failed, Postgres, clear, script
 from measure import DULY, measure
 from report import markdown
@@ -31,21 +34,27 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=float(env("PEERS_SCALE", "1")))
     parser.add_argument("--repetitions", type=int, default=int(env("PEERS_REPETITIONS", str(REPETITIONS))))
     parser.add_argument("--peers", default=env("PEERS_ONLY", ""), help="parts of names, with semicolons")
-    parser.add_argument("--works", default=env("PEERS_WORKS", ",".join(WORKS)))
+    parser.add_argument("--works", default=env("PEERS_WORKS", ""))
+    parser.add_argument("--contest", choices=["peers", "workers"], default="peers")
     parser.add_argument("--minutes", type=float, default=float(env("PEERS_MINUTES", str(MINUTES))))
     args = parser.parse_args()
-    args.works = args.works.split(",")
-    if unknown := set(args.works) - set(WORKS):
-        parser.error(f"--works: no such work {', '.join(sorted(unknown))}; there are {', '.join(WORKS)}")
+    args.all, works = (WORKERS, WORKS_OF_WORKERS) if args.contest == "workers" else (PEERS, WORKS)
+    args.works = args.works.split(",") if args.works else works
+    if unknown := set(args.works) - set(works):
+        parser.error(f"--works: no such work {', '.join(sorted(unknown))}; there are {', '.join(works)}")
     if not 0 < args.scale <= 10:
         parser.error("--scale: more than 0, at most 10")
     if not 1 <= args.repetitions <= 20:
         parser.error("--repetitions: 1 to 20")
     parts = [part for part in args.peers.split(";") if part]
-    args.peers = [peer for peer in PEERS if not parts or any(part in peer.name for part in parts)]
+    args.peers = [peer for peer in args.all if not parts or any(part in peer.name for part in parts)]
     if not args.peers:
-        parser.error(f"--peers: none matches; there are {'; '.join(peer.name for peer in PEERS)}")
+        parser.error(f"--peers: none matches; there are {'; '.join(peer.name for peer in args.all)}")
     return args
+
+
+def takes(peer: Peer, work: str) -> bool:
+    return peer.sdk or work != "killed"
 
 
 def order(peers: list[Peer], repetition: int) -> list[Peer]:
@@ -56,17 +65,18 @@ def order(peers: list[Peer], repetition: int) -> list[Peer]:
 
 def run(args: argparse.Namespace, rows: list[dict], failures: list[dict]) -> None:
     until = time.monotonic() + args.minutes * 60
-    with Postgres() as postgres:
+    with Postgres() if args.contest == "peers" else contextlib.nullcontext() as postgres:
         for repetition in range(args.repetitions):
             for work in args.works:
-                for peer in order(args.peers, repetition):
+                for peer in order([peer for peer in args.peers if takes(peer, work)], repetition):
                     where = {"peer": peer.name, "work": work, "repetition": repetition + 1}
                     if time.monotonic() > until:
                         failures.append(where | {"why": f"the {args.minutes:g} minutes were over"})
                         continue
                     begun = time.monotonic()
                     try:
-                        row = measure(peer, work, peer.count(work, args.scale), postgres) | where
+                        jobs = report_workers.KILLED_RUNS if work == "killed" else peer.count(work, args.scale)
+                        row = measure(peer, work, jobs, postgres) | where
                         rows.append(row)
                         told = told_of(row)
                     except Failed as failed:
@@ -77,18 +87,20 @@ def run(args: argparse.Namespace, rows: list[dict], failures: list[dict]) -> Non
 
 
 def told_of(row: dict) -> str:
+    if again := row.get("again"):
+        return f"{row['jobs']:,} runs again after {again['first']:.2f} to {again['last']:.2f} s"
     if millis := row.get("millis"):
         return f"p50 {millis['p50']:.1f} p99 {millis['p99']:.1f} max {millis['max']:.1f} ms, {row['jobs']:,} jobs"
     return f"{row['per_second']:,.0f}/s, {row['jobs']:,} jobs in {row['seconds']:.2f} s"
 
 
-def versions() -> dict[str, str]:
+def versions(peers: list[Peer]) -> dict[str, str]:
     found = {"duly": script(DULY, "--version").split()[-1]}
     found["PostgreSQL"] = script("psql", "--version").split()[2]
     found["Redis"] = script("redis-server", "--version").split()[2].removeprefix("v=")
     found["Node"] = script("target/peers/node/node_modules/.bin/node", "--version").removeprefix("v")
     found["Python"] = platform.python_version()
-    for peer in PEERS:
+    for peer in peers:
         if peer.package:
             found[peer.package[1]] = version_of(*peer.package)
     return found
@@ -122,7 +134,7 @@ def main() -> None:
         "date": datetime.date.today().isoformat(),
         "machine": machine(),
         "load_before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
-        "versions": versions(),
+        "versions": versions(args.all),
         "scale": args.scale,
         "repetitions": args.repetitions,
         "command": "make bench-peers",
@@ -131,7 +143,11 @@ def main() -> None:
     begun = time.monotonic()
     run(args, rows, failures)
     about["seconds"] = round(time.monotonic() - begun)
+    about["load_after"] = " ".join(f"{load:.2f}" for load in os.getloadavg())
     result = {"about": about, "rows": rows, "failures": failures}
+    if args.contest == "workers":
+        workers(result)
+        leave(failures)
     whole = args.scale == 1 and args.repetitions >= REPETITIONS and args.peers == PEERS and args.works == WORKS
     folder = ROOT / ("bench/results" if whole else "target/peers/results")
     folder.mkdir(parents=True, exist_ok=True)
@@ -139,9 +155,23 @@ def main() -> None:
     (folder / "peers.md").write_text(text)
     (folder / "peers.json").write_text(json.dumps(result, indent=1) + "\n")
     print(f"\n{text}\nwritten: {(folder / 'peers.md').relative_to(ROOT)} and peers.json")
+    leave(failures)
+
+
+def workers(result: dict) -> None:
+    """Printed, and kept in target/peers/results; what is kept for good is put into bench/results/workers.md by hand."""
+    result["about"]["command"] = "bench/workers.sh"
+    folder = ROOT / "target/peers/results"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "workers.json").write_text(json.dumps(result, indent=1) + "\n")
+    text = report_workers.markdown(result)
+    (folder / "workers.md").write_text(text)
+    print(f"\n{text}\nwritten: target/peers/results/workers.md and workers.json")
+
+
+def leave(failures: list[dict]) -> None:
     shutil.rmtree(RUN, ignore_errors=True)
-    if failures:
-        sys.exit(f"bench-peers: {len(failures)} measurements did not come about")
+    sys.exit(f"bench-peers: {len(failures)} measurements did not come about" if failures else 0)
 
 
 main()

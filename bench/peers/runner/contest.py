@@ -1,7 +1,7 @@
 """Who is measured with what: the works, the peers, and the settings each peer's documentation advises
 for speed. What is behind each setting is in bench/peers/README.md."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 PAYLOAD_BYTES = 200
 WORKS = ["submit", "noop", "drain", "webhook", "spread", "burst"]
@@ -28,6 +28,10 @@ class Peer:
     # Where its version is found: a package of npm, PyPI or a crate.
     package: tuple[str, str] | None = None
     keeps: str = ""
+    # Its driver speaks to `duly serve`: a worker of one of the SDKs.
+    sdk: bool = False
+    # What the project asks of it, in no-op runs per second.
+    asked: int = 0
 
     def count(self, work: str, scale: float) -> int:
         return max(100, int(self.jobs[work] * scale))
@@ -99,3 +103,32 @@ PEERS = [
         keeps="nothing; a crash loses running jobs, a power cut about the last second",
     ),
 ]
+
+
+def sdk(name: str, driver: list[str], asked: int, drain: int) -> Peer:
+    # A worker that waits is what lateness is measured with here: one job in ten milliseconds.
+    return Peer(
+        name, "sqlite", driver, dict(noop=drain // 2, drain=drain, spread=1_000), batch=500, sdk=True, asked=asked,
+        keeps="history of every attempt; leases with fencing; synced before every answer",
+    )
+
+
+def beside(name: str) -> Peer:
+    """The same peer, with as many jobs for lateness as the workers of the SDKs."""
+    peer = next(peer for peer in PEERS if peer.name == name)
+    return replace(peer, jobs=peer.jobs | dict(spread=1_000))
+
+
+PYTHON_SDK = ["target/sdks/venv/bin/python", "sdks/python/bench/contest.py"]
+
+# `bench/workers.sh`: one worker process of each SDK, beside those of BullMQ and Celery.
+WORKERS = [
+    sdk("duly, Rust SDK", ["target/release/examples/contest"], 20_000, 100_000),
+    sdk("duly, Python SDK, threads", [*PYTHON_SDK, "threads"], 3_000, 60_000),
+    sdk("duly, Python SDK, asyncio", [*PYTHON_SDK, "async"], 3_000, 40_000),
+    sdk("duly, TypeScript SDK", ["node", "sdks/typescript/out/bench/contest.js"], 5_000, 60_000),
+    beside("BullMQ, everysec"),
+    beside("BullMQ, always"),
+    beside("Celery, everysec"),
+]
+WORKS_OF_WORKERS = ["drain", "noop", "spread", "killed"]

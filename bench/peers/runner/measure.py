@@ -1,14 +1,17 @@
 """One measurement: a peer, a work, an empty store."""
 
 import json
+import os
 import re
 from pathlib import Path
 
 from contest import LATENESS, PAYLOAD_BYTES, Peer
+from killed import killed_while_holding
 from machine import RUN, Failed, Postgres, Receiver, Server, Store, finish
 from stats import lateness, read_records, tally, trouble
 
-DULY = "target/release/duly"
+# Another build, if it is named.
+DULY = os.environ.get("DULY_BIN", "target/release/duly")
 # How long a driver waits for its last job after the last submission, and how long it may take in all.
 LAST_JOB_SECONDS = 40
 DRIVER_SECONDS = 75
@@ -18,7 +21,12 @@ def measure(peer: Peer, work: str, jobs: int, postgres: Postgres) -> dict:
     name = re.sub(r"\W+", "-", peer.name)
     log = RUN / f"{name}-{work}.err"
     with Store(peer.store, postgres) as store:
-        of = of_duly if peer.driver is None else of_peer
+        if work == "killed":
+            return {"peer": peer.name, "work": work, "jobs": jobs, **killed(peer, jobs, store, log)}
+        if peer.sdk:
+            of = of_sdk
+        else:
+            of = of_duly if peer.driver is None else of_peer
         row = of(peer, work, jobs, store, log)
     row.update(peer=peer.name, work=work, jobs=jobs)
     if "seconds" in row:
@@ -42,12 +50,22 @@ def of_duly(peer: Peer, work: str, jobs: int, store: Store, log: Path) -> dict:
     return row
 
 
-def of_peer(peer: Peer, work: str, jobs: int, store: Store, log: Path) -> dict:
+def killed(peer: Peer, jobs: int, store: Store, log: Path) -> dict:
+    with Server(DULY, store, log) as server:
+        return killed_while_holding(peer.driver, server.url, jobs, log)
+
+
+def of_sdk(peer: Peer, work: str, jobs: int, store: Store, log: Path) -> dict:
+    with Server(DULY, store, log) as server:
+        return of_peer(peer, work, jobs, store, log, server.url)
+
+
+def of_peer(peer: Peer, work: str, jobs: int, store: Store, log: Path, url: str | None = None) -> dict:
     ask = {
         "work": work,
         "jobs": jobs,
         "batch": peer.batch,
-        "store": store.url,
+        "store": url or store.url,
         "receiver": None,
         "lead_us": peer.lead_us(jobs),
         "poll_ms": peer.poll_due_ms if work in LATENESS else peer.poll_ms,

@@ -5,6 +5,7 @@ use crate::limits::REQUEST_PATIENCE;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Error, Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 #[derive(Debug)]
 pub struct Reply {
@@ -20,22 +21,34 @@ pub fn ask(
     body: &str,
     key: Option<&str>,
 ) -> Result<Reply> {
-    send(server, (method, path, "application/json"), body, key)
+    send(REQUEST_PATIENCE, server, (method, path, "application/json"), body, key)
+}
+
+/// The same, by somebody who does not wait so long.
+pub fn ask_within(
+    patience: Duration,
+    server: SocketAddr,
+    (method, path): (&str, &str),
+    body: &str,
+    key: Option<&str>,
+) -> Result<Reply> {
+    send(patience, server, (method, path, "application/json"), body, key)
 }
 
 /// Many things, each a line.
 pub fn post_lines(server: SocketAddr, path: &str, lines: &str, key: Option<&str>) -> Result<Reply> {
-    send(server, ("POST", path, "application/x-ndjson"), lines, key)
+    send(REQUEST_PATIENCE, server, ("POST", path, "application/x-ndjson"), lines, key)
 }
 
 fn send(
+    patience: Duration,
     server: SocketAddr,
     (method, path, kind): (&str, &str, &str),
     body: &str,
     key: Option<&str>,
 ) -> Result<Reply> {
-    let mut stream = TcpStream::connect_timeout(&server, REQUEST_PATIENCE)?;
-    stream.set_read_timeout(Some(REQUEST_PATIENCE))?;
+    let mut stream = TcpStream::connect_timeout(&server, patience)?;
+    stream.set_read_timeout(Some(patience))?;
     let key = key.map(|key| format!("Idempotency-Key: {key}\r\n")).unwrap_or_default();
     let length = body.len();
     let request = format!(

@@ -1,6 +1,7 @@
 //! Many jobs in one request: as `{"jobs": […]}`, or one per line (NDJSON), which is read as it comes.
 //! Items are independent: one that is refused leaves the others made. Answers stand in order.
 
+use crate::claiming::together;
 use crate::door::RequestId;
 use crate::jobs::{HeaderKey, adds, asked_by, json_text, key_header, read};
 use crate::limits::{BATCH_MAX, BATCH_SLICE, BATCH_SLICE_BYTES, BODY_MAX, LINE_MAX, NDJSON_MAX};
@@ -192,8 +193,12 @@ impl Maker<'_> {
                 Err(refusal) => results[index] = refused(&refusal),
             }
         }
-        for (shard, (places, jobs)) in shards {
-            match api.node.call(shard, Command::Submit(jobs)).await {
+        // All at once, so that a batch for many queues takes as long as its slowest shard.
+        let asked = shards.into_iter().map(|(shard, (places, jobs))| async move {
+            (places, api.node.call(shard, Command::Submit(jobs)).await)
+        });
+        for (places, answer) in together(asked.collect()).await {
+            match answer {
                 Answer::Submitted(answers) => {
                     for (index, answer) in places.into_iter().zip(answers) {
                         results[index] = self.one(answer.map_err(Refusal::from));

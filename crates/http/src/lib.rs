@@ -7,6 +7,7 @@ mod about;
 mod backfill;
 mod batch;
 mod body;
+mod claiming;
 pub mod cluster;
 pub mod cursor;
 mod dashboard;

@@ -67,6 +67,10 @@ pub const DOCTOR_LATE: Span = Span::from_secs(10);
 pub const DOCTOR_TRIES: usize = 5;
 /// What a claim's call may take beyond its wait.
 pub const CLAIM_MARGIN: Span = Span::from_secs(5);
+/// How much later than the first the other shards of a claim may answer.
+pub const CLAIM_GATHER: Duration = Duration::from_millis(500);
+/// How often shards that had enough are asked for what is left of a claim.
+pub const CLAIM_AGAIN_MAX: usize = 2;
 /// Running runs that a job shows.
 pub const RUNNING_SHOWN: usize = 20;
 /// The longest `?wait=` for the end of a run.

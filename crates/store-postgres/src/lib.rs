@@ -48,6 +48,7 @@ mod schema;
 mod search;
 mod table;
 mod tables;
+pub mod watch;
 mod wheel;
 
 pub use durability::Durability;
@@ -192,6 +193,16 @@ impl PostgresStore {
         let sql = "UPDATE duly.meta SET clock_offset = clock_offset + $1";
         let micros = span.micros();
         self.judge(self.writers.with(|conn| conn.query(sql, &[(&micros, Type::INT8)]).map(drop)))
+    }
+
+    /// From now on every lease that is given or ended is written down (`watch`). Only tests do.
+    pub fn watch_leases(&self) -> Result<(), StoreError> {
+        self.writing(watch::begin)
+    }
+
+    /// What was written down since.
+    pub fn watched(&self) -> Result<watch::Watched, StoreError> {
+        self.searching(watch::read)
     }
 
     fn judge<T>(&self, result: Res<T>) -> Result<T, StoreError> {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from typing import Any
 
@@ -20,15 +21,36 @@ def say(**event: Any) -> None:
     os.write(1, (json.dumps(event) + "\n").encode())
 
 
+class Gate:
+    """Open when a file exists. One thread looks for it, however many wait."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = threading.Event()
+        self._watched = False
+
+    def pass_through(self, file: str) -> None:
+        with self._lock:
+            if not self._watched:
+                self._watched = True
+                threading.Thread(target=self._watch, args=(file,), daemon=True).start()
+        self._open.wait()
+
+    def _watch(self, file: str) -> None:
+        while not os.path.exists(file):
+            time.sleep(0.02)
+        self._open.set()
+
+
 def main() -> None:
     options = json.loads(sys.argv[1])
     worker = duly.Worker(**options)
+    gate = Gate()
 
     @worker.handler("hold")
     def hold(payload: Any, ctx: duly.Context) -> str:
         say(event="started", run=ctx.run_id, token=ctx.token)
-        while not os.path.exists(payload):
-            time.sleep(0.02)
+        gate.pass_through(payload)
         say(event="ended", run=ctx.run_id)
         return worker.name
 

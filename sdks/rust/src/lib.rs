@@ -10,6 +10,7 @@ mod end;
 mod engine;
 mod error;
 pub mod limits;
+pub mod outbox;
 mod setters;
 mod time;
 mod transport;

@@ -44,3 +44,7 @@ pub const LEASE_MIN: Duration = Duration::from_secs(1);
 pub const LEASE_MAX: Duration = Duration::from_secs(3_600);
 /// Timestamps of webhooks that are older or newer than this many seconds are refused.
 pub const WEBHOOK_TOLERANCE: Duration = Duration::from_secs(300);
+/// The largest job that an outbox takes, in bytes of JSON: what its function checks.
+pub const OUTBOX_JOB_BYTES_MAX: usize = 1_024 * 1_024;
+/// The longest name of a schema: what PostgreSQL keeps of one.
+pub const SCHEMA_NAME_MAX: usize = 63;

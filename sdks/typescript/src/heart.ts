@@ -8,13 +8,12 @@
 
 import { parentPort, workerData } from "node:worker_threads";
 import { ApiError, mayPass } from "./errors.js";
+import { ITEMS_MAX } from "./options.js";
 import { now } from "./time.js";
 import { once, pauseOf, type Server } from "./transport.js";
 import type { Beats } from "./types.js";
 import type { FromHeart, HeartData, HoldItem, ToHeart } from "./heart_messages.js";
 
-/** Runs of one heartbeat. */
-const ITEMS_MAX = 1_000;
 /** The longest wait for a heartbeat's answer. */
 const BEAT_TIMEOUT = 10_000;
 /** A timer that waits for nothing in particular. */

@@ -5,6 +5,9 @@ import type { Length } from "./time.js";
 import type { ServerOptions } from "./transport.js";
 import type { Json } from "./types.js";
 
+/** Runs of one claim, heartbeat or settle: what the server takes. */
+export const ITEMS_MAX = 1_000;
+
 export type Handler<P = Json> = (payload: P, context: Context) => unknown;
 
 export interface WorkerOptions extends ServerOptions {

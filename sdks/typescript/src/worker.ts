@@ -5,6 +5,8 @@
  *                  │                      │
  *              heart.ts renews every lease that is held, until its settle was answered
  *
+ * claimer.ts asks for runs, settler.ts says how they ended, ended.ts what an end is.
+ *
  * A run is *held* from the claim's answer to the settle's. Held runs never exceed the capacity, so nothing here grows beyond
  * it; a server that is away is felt as "no room", not as memory.
  */
@@ -12,26 +14,20 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { Worker as Thread } from "node:worker_threads";
-import { failure, stopped, type Ended } from "./ended.js";
-import { ApiError, DulyError, LeaseLost, mayPass } from "./errors.js";
-import { Context, Fail, Held, Release, Retry, Snooze } from "./held.js";
+import { Claimer, type Claiming } from "./claimer.js";
+import { concluded, stopped, succeeded, type Ended } from "./ended.js";
+import { DulyError, LeaseLost } from "./errors.js";
 import type { FromHeart, ToHeart } from "./heart_messages.js";
+import { Context, Held } from "./held.js";
 import type { Handler, Stats, WorkerOptions } from "./options.js";
-import { instantText, millis, now } from "./time.js";
-import { once, pauseOf, serverOf, sleep, type Server } from "./transport.js";
-import type { Claimed, ClaimedRun, Json, SettledRun, Signal } from "./types.js";
+import { Settler } from "./settler.js";
+import { millis, now } from "./time.js";
+import { once, serverOf, type Server } from "./transport.js";
+import type { ClaimedRun, Json, Signal } from "./types.js";
+import { Waiters } from "./waiters.js";
 
-/** Runs of one claim or settle. */
-const ITEMS_MAX = 1_000;
-/** Outputs of one settle; the server reads 16 MiB at most. */
-const SETTLE_BYTES_MAX = 4 * 1_024 * 1_024;
-/** A settle that is not answered is repeated for so long, with heartbeats going on; then the lease decides. */
-const SETTLE_TRIES_FOR = 300_000;
-/** The largest output of a run, in bytes of JSON. */
-const OUTPUT_BYTES_MAX = 16 * 1_024;
+/** The most kinds of one worker. */
 const KINDS_MAX = 100;
-/** What a claim's answer may take beyond its wait. */
-const CLAIM_MARGIN = 10_000;
 /** Handlers get so long to stop after they were told to, when the grace of a drain is over. */
 const STOP_GRACE = 5_000;
 
@@ -57,11 +53,9 @@ export class Worker {
   #ready: Held[] = [];
   #readyAt = 0;
   #running = 0;
-  #ended: Ended[] = [];
-  #settling = false;
+  readonly #settler: Settler;
   #claiming = false;
   #quiet = false;
-  #knowsAbout = true;
   #draining = false;
   #closed = false;
   readonly #drain = new AbortController();
@@ -70,7 +64,7 @@ export class Worker {
   #dropped: string[] = [];
   readonly #storing = new Map<number, { resolve: () => void; reject: (error: Error) => void }>();
   #number = 0;
-  #waiters: (() => void)[] = [];
+  readonly #waiters = new Waiters();
 
   constructor(options: WorkerOptions = {}) {
     this.#server = serverOf(options);
@@ -94,6 +88,18 @@ export class Worker {
         if (error === undefined) console.warn(`duly: ${message}`);
         else console.warn(`duly: ${message}`, error);
       });
+    this.#settler = new Settler(this.#server, {
+      name: this.name,
+      stats: this.stats,
+      isClosed: () => this.#closed,
+      letGo: (held) => {
+        this.#letGo(held);
+      },
+      abandon: (held) => {
+        this.#abandon(held);
+      },
+      log: this.#log,
+    });
   }
 
   /** The handler of a kind. What it returns is the run's output. */
@@ -137,7 +143,7 @@ export class Worker {
     });
     this.#claiming = true;
     try {
-      await this.#claims();
+      await new Claimer(this.#server, this.#claims()).run();
       this.#claiming = false;
       await this.#finish();
     } finally {
@@ -157,15 +163,15 @@ export class Worker {
     this.#ready = [];
     this.#readyAt = 0;
     for (const held of this.#held.values()) if (!held.begun && !held.finished) this.#end({ held, outcome: "released", text: "" });
-    this.#wake();
+    this.#waiters.wake();
   }
 
   async #finish(): Promise<void> {
     const idle = (): boolean => this.#held.size === 0;
-    await this.#until(idle, this.#grace, this.#stopNow.signal);
+    await this.#waiters.until(idle, this.#grace, this.#stopNow.signal);
     if (idle()) return;
     for (const held of this.#held.values()) held.tell("shutdown");
-    await this.#until(idle, STOP_GRACE);
+    await this.#waiters.until(idle, STOP_GRACE);
     if (!idle()) this.#log(`${this.#held.size} runs are left to their leases: their handlers did not stop`);
   }
 
@@ -179,51 +185,25 @@ export class Worker {
 
   // Claim
 
-  async #claims(): Promise<void> {
-    let failures = 0;
-    let request = randomUUID();
-    let cutOff = false;
-    while (!this.#draining) {
-      if (this.#room() < 1 || this.#quiet) {
-        await this.#until(() => this.#draining || (this.#room() >= 1 && !this.#quiet), Infinity);
-        continue;
-      }
-      const about = this.#knowsAbout ? { ...this.#about, running: this.#running } : undefined;
-      const sent = now();
-      try {
-        const answer = await this.#claim(Math.min(this.#room(), ITEMS_MAX), this.#wait, request, about, this.#drain.signal);
-        failures = 0;
-        request = randomUUID();
-        this.#take(answer.runs, sent);
-        this.#signal(answer.signal);
-      } catch (error) {
-        cutOff = this.#drain.signal.aborted;
-        if (cutOff) break;
-        if (about !== undefined && error instanceof ApiError && error.status === 422) {
-          this.#knowsAbout = false; // a server that does not register workers
-          continue;
-        }
-        if (!(error instanceof DulyError)) throw error;
-        if (!mayPass(error)) this.#log("claims are refused", error);
-        failures += 1;
-        // The same request again: if the server did answer, it answers with the same leases.
-        await sleep(pauseOf(this.#server.backoff, error, failures), this.#drain.signal);
-      }
-    }
-    if (!cutOff) return;
-    // The last claim was cut off. If the server had answered it, those leases are ours and nobody runs them: the same
-    // request tells. What it brings is handed back.
-    try {
-      const sent = now();
-      this.#take((await this.#claim(1, 0, request, undefined, AbortSignal.timeout(2_000))).runs, sent);
-    } catch {
-      // Its leases end by themselves.
-    }
-  }
-
-  async #claim(max: number, wait: number, request: string, about: Record<string, Json> | undefined, signal: AbortSignal): Promise<Claimed> {
-    const body = { worker: this.name, queues: this.#queues, kinds: [...this.#handlers.keys()], max, wait: span(wait), lease: span(this.#lease), request_id: request, about };
-    return (await once(this.#server, "POST", "/v1/work/claim", JSON.stringify(body), { timeout: wait + CLAIM_MARGIN, signal })) as Claimed;
+  #claims(): Claiming {
+    return {
+      name: this.name,
+      queues: this.#queues,
+      kinds: [...this.#handlers.keys()],
+      wait: this.#wait,
+      lease: this.#lease,
+      drain: this.#drain.signal,
+      room: () => this.#room(),
+      mayAsk: () => this.#waiters.until(() => this.#draining || (this.#room() >= 1 && !this.#quiet), Infinity),
+      about: () => ({ ...this.#about, running: this.#running }),
+      take: (runs, sent) => {
+        this.#take(runs, sent);
+      },
+      signal: (signal) => {
+        this.#signal(signal);
+      },
+      log: this.#log,
+    };
   }
 
   #take(runs: ClaimedRun[], sent: number): void {
@@ -265,7 +245,7 @@ export class Worker {
     if (quiet === this.#quiet) return;
     this.#quiet = quiet;
     this.#post({ type: "quiet", on: quiet });
-    this.#wake();
+    this.#waiters.wake();
   }
 
   // Handlers
@@ -288,9 +268,9 @@ export class Worker {
   async #work(held: Held): Promise<void> {
     let ended: Ended;
     try {
-      ended = held.reason === undefined ? this.#succeeded(held, await this.#call(held)) : stopped(held);
+      ended = held.reason === undefined ? succeeded(held, await this.#call(held)) : stopped(held);
     } catch (error) {
-      ended = this.#concluded(held, error);
+      ended = concluded(held, error, this.#log);
     }
     this.#running -= 1;
     this.#load[0] = this.#running;
@@ -309,33 +289,6 @@ export class Worker {
       checkpoint: (one: Held, text: string): Promise<void> => this.#checkpoint(one, text),
     };
     return handler(held.run.payload, new Context(held, tools));
-  }
-
-  #succeeded(held: Held, output: unknown): Ended {
-    if (output === undefined || output === null) return { held, outcome: "succeeded", text: "" };
-    let text: string | undefined;
-    try {
-      text = JSON.stringify(output) as string | undefined;
-    } catch (error) {
-      return failure(held, `the output of ${held.run.kind} is not JSON: ${String(error)}`, { retryable: false });
-    }
-    if (text === undefined) return failure(held, `the output of ${held.run.kind} is not JSON`, { retryable: false });
-    if (Buffer.byteLength(text) > OUTPUT_BYTES_MAX) return failure(held, `the output has more than ${OUTPUT_BYTES_MAX} bytes`, { retryable: false });
-    return { held, outcome: "succeeded", text: `,"output":${text}` };
-  }
-
-  /** What an error says about the end of a run. */
-  #concluded(held: Held, error: unknown): Ended {
-    if (held.reason !== undefined) return stopped(held);
-    if (error instanceof Snooze) {
-      const until = "until" in error.when ? instantText(error.when.until) : new Date(Date.now() + millis(error.when.delay)).toISOString();
-      return { held, outcome: "snoozed", text: `,"until":${JSON.stringify(until)}` };
-    }
-    if (error instanceof Release) return { held, outcome: "released", text: "" };
-    if (error instanceof Fail) return failure(held, error.message, { retryable: false, code: error.code });
-    if (error instanceof Retry) return failure(held, error.message, { code: error.code, after: error.after });
-    this.#log(`${held.run.kind} of ${held.run.run_id} failed`, error);
-    return failure(held, error instanceof Error ? `${error.name}: ${error.message}` : String(error));
   }
 
   #checkpoint(held: Held, text: string): Promise<void> {
@@ -406,11 +359,7 @@ export class Worker {
       this.#abandon(held);
       return;
     }
-    this.#ended.push(ended);
-    if (!this.#settling) {
-      this.#settling = true;
-      void this.#settles();
-    }
+    this.#settler.add(ended);
   }
 
   #abandon(held: Held): void {
@@ -426,92 +375,6 @@ export class Worker {
     }
     this.#post({ type: "drop", keys: this.#dropped });
     this.#dropped = [];
-    this.#wake();
+    this.#waiters.wake();
   }
-
-  async #settles(): Promise<void> {
-    // Handlers that end in the same turn of the loop go together.
-    await new Promise((resolve) => setImmediate(resolve));
-    while (this.#ended.length > 0) {
-      let size = 0;
-      let count = 0;
-      while (count < this.#ended.length && count < ITEMS_MAX && size < SETTLE_BYTES_MAX) size += this.#ended[count++]?.text.length ?? 0;
-      await this.#settle(this.#ended.splice(0, count));
-    }
-    this.#settling = false;
-  }
-
-  async #settle(batch: Ended[]): Promise<void> {
-    const items = batch.map(({ held, outcome, text }) => `{"run_id":"${held.run.run_id}","token":${held.run.token},"outcome":"${outcome}"${text}}`);
-    const body = `{"worker":${JSON.stringify(this.name)},"runs":[${items.join(",")}]}`;
-    const giveUp = now() + SETTLE_TRIES_FOR;
-    for (let failures = 0; ; failures++) {
-      try {
-        const { results } = (await once(this.#server, "POST", "/v1/work/settle", body)) as { results: SettledRun[] };
-        batch.forEach((one, index) => {
-          if (results[index]?.status === "ok") {
-            this.stats[one.outcome] += 1;
-          } else {
-            this.stats.refused += 1;
-            this.#log(`${one.held.run.run_id}: its settle was refused; it belongs to another attempt by now`);
-          }
-        });
-        this.#letGo(batch.map((one) => one.held));
-        return;
-      } catch (error) {
-        if (mayPass(error) && now() < giveUp && !this.#closed) {
-          await sleep(pauseOf(this.#server.backoff, error, failures));
-          continue;
-        }
-        await this.#unsettled(batch, error);
-        return;
-      }
-    }
-  }
-
-  /** A request that is refused whole: one of its runs is at fault. Each is said alone, then as a failure. */
-  async #unsettled(batch: Ended[], error: unknown): Promise<void> {
-    const [first] = batch;
-    if (error instanceof ApiError && !mayPass(error) && first !== undefined) {
-      if (batch.length > 1) {
-        for (const one of batch) await this.#settle([one]);
-        return;
-      }
-      if (first.outcome !== "failed") {
-        await this.#settle([failure(first.held, `its end was refused: ${error.detail}`, { retryable: false })]);
-        return;
-      }
-    }
-    this.#log(`${batch.length} ended runs could not be settled`, error);
-    for (const one of batch) this.#abandon(one.held);
-  }
-
-  // Waiting inside
-
-  #wake(): void {
-    const waiters = this.#waiters;
-    this.#waiters = [];
-    for (const wake of waiters) wake();
-  }
-
-  /** Until it is so, or the time is over, or the signal says so. */
-  async #until(done: () => boolean, length: number, signal?: AbortSignal): Promise<void> {
-    const end = now() + length;
-    while (!done() && !signal?.aborted && now() < end) {
-      await new Promise<void>((resolve) => {
-        const timer = length === Infinity ? undefined : setTimeout(wake, Math.max(1, end - now()));
-        function wake(): void {
-          clearTimeout(timer);
-          signal?.removeEventListener("abort", wake);
-          resolve();
-        }
-        this.#waiters.push(wake);
-        signal?.addEventListener("abort", wake);
-      });
-    }
-  }
-}
-
-function span(length: number): string {
-  return `${Math.round(length)}ms`;
 }

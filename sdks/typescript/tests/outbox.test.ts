@@ -1,4 +1,4 @@
-/** Jobs inside transactions, with the driver itself, on a real PostgreSQL. */
+/** Jobs inside transactions, with the drivers themselves, on a real PostgreSQL. */
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -9,7 +9,8 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import pg from "pg";
-import { Client, submitToOutbox, type JobRequest, type PrismaTransaction } from "../src/index.js";
+import { Client, submitToOutbox, type JobRequest } from "../src/index.js";
+import { PRISMA, prisma, type Prisma } from "./prisma.js";
 import { Duly, PACKAGE, Postgres, REPOSITORY } from "./server.js";
 
 describe("outbox", () => {
@@ -17,6 +18,7 @@ describe("outbox", () => {
   let server: Duly;
   let client: Client;
   let sql: pg.Client;
+  let db: Prisma;
   const queueOf = (): string => `q-${randomUUID().slice(0, 13)}`;
   const job = (queue: string, n: number): JobRequest => ({ target: { worker: { kind: "k" } }, queue, payload: { n } });
 
@@ -35,9 +37,11 @@ describe("outbox", () => {
     client = new Client(server.url);
     sql = new pg.Client(postgres.address);
     await sql.connect();
-    await sql.query("CREATE TABLE orders (id int)");
+    await sql.query("CREATE TABLE orders (id int PRIMARY KEY)");
+    db = await prisma(postgres.address);
   });
   after(async () => {
+    await db.$disconnect();
     await sql.end();
     await server.stop();
     await postgres.stop();
@@ -67,14 +71,23 @@ describe("outbox", () => {
     assert.deepEqual(await heard(queue, 1), [{ n: 2 }]);
   });
 
-  test("what Prisma's transaction does with raw SQL", async () => {
+  test("a transaction of Prisma", async () => {
     const queue = queueOf();
-    // The method that is used, with Prisma's signature and its bigint, over the same driver.
-    const raw: PrismaTransaction = {
-      $queryRawUnsafe: async (text, ...values) => (await sql.query<{ id: string }>(text, values)).rows.map((row) => ({ id: BigInt(row.id) })),
-    };
-    await submitToOutbox(raw, job(queue, 1));
-    assert.deepEqual(await heard(queue, 1), [{ n: 1 }]);
+    const id = await db.$transaction(async (tx) => {
+      await tx.order.create({ data: { id: 1 } });
+      return submitToOutbox(tx, job(queue, 1), { ordered: true });
+    });
+    assert.equal(typeof id, "bigint");
+    const fails = db.$transaction(async (tx) => {
+      await tx.order.create({ data: { id: 2 } });
+      await submitToOutbox(tx, job(queue, 2));
+      throw new Error("rolled back");
+    });
+    await assert.rejects(fails, /rolled back/);
+    assert.equal(await db.order.count(), 1);
+    // Without a transaction of yours the call is one of its own.
+    await submitToOutbox(db, job(queue, 3));
+    assert.deepEqual(await heard(queue, 2), [{ n: 1 }, { n: 3 }]);
   });
 
   test("what is wrong is said", async () => {
@@ -93,12 +106,13 @@ describe("outbox", () => {
       import pg from "pg";
       const client = new pg.Client(${JSON.stringify(postgres.address)});
       await client.connect();
-      const tx = {
-        order: { create: ({ data }) => client.query("INSERT INTO orders VALUES ($1)", [data.id]) },
-        $queryRawUnsafe: async (sql, ...values) => (await client.query(sql, values)).rows,
-      };
-      const prisma = { $transaction: (work) => work(tx) };
+      import { createRequire } from "node:module";
+      const require = createRequire(${JSON.stringify(join(PRISMA, "package.json"))});
+      const { PrismaClient } = require("./generated");
+      const { PrismaPg } = require("@prisma/adapter-pg");
+      const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: ${JSON.stringify(postgres.address)} }) });
       ${block}
+      await prisma.$disconnect();
       await client.end();`;
     writeFileSync(join(folder, "guide.mjs"), around);
     await promisify(execFile)(process.execPath, [join(folder, "guide.mjs")]);

@@ -9,31 +9,46 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
-import { Client } from "../src/index.js";
+import { Client, type JobRequest } from "../src/index.js";
 import { Duly } from "./server.js";
 
 type Event = Record<string, unknown>;
 
-/** A worker's process and what it said. */
+/** Runs that one worker holds when it goes. */
+const MANY = 1_000;
+
+/** A worker's process and what it said. It is heard all the time: nothing waits in its pipe. */
 class Process {
   readonly child: ChildProcess;
-  readonly #lines: AsyncIterator<string>;
   readonly events: Event[] = [];
+  readonly #counts = new Map<unknown, number>();
+  #closed = false;
+  #heard: () => void = () => undefined;
 
   constructor(options: Record<string, unknown>) {
     const child = spawn(process.execPath, [join(import.meta.dirname, "worker_program.js"), JSON.stringify({ lease: "1s", ...options })], { stdio: ["ignore", "pipe", "inherit"] });
     this.child = child;
-    this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    const lines = createInterface({ input: child.stdout });
+    lines.on("line", (line) => {
+      const event = JSON.parse(line) as Event;
+      this.events.push(event);
+      this.#counts.set(event["event"], (this.#counts.get(event["event"]) ?? 0) + 1);
+      this.#heard();
+    });
+    lines.on("close", () => {
+      this.#closed = true;
+      this.#heard();
+    });
   }
 
   async until(event: string, count = 1): Promise<Event[]> {
-    for (;;) {
-      const found = this.events.filter((one) => one["event"] === event);
-      if (found.length >= count) return found;
-      const line = await this.#lines.next();
-      assert.ok(!line.done, `the worker ended without ${event}: ${JSON.stringify(this.events)}`);
-      this.events.push(JSON.parse(line.value) as Event);
+    while ((this.#counts.get(event) ?? 0) < count) {
+      assert.ok(!this.#closed, `the worker ended without ${event}: ${JSON.stringify(this.events.slice(-5))}`);
+      await new Promise<void>((resolve) => {
+        this.#heard = resolve;
+      });
     }
+    return this.events.filter((one) => one["event"] === event);
   }
 }
 
@@ -65,8 +80,33 @@ describe("signals", () => {
   }
 
   async function submit(kind: string, count: number): Promise<string[]> {
-    const made = await Promise.all(Array.from({ length: count }, () => client.submit(kind, gate, { queue })));
-    return made.map((one) => one.run_id ?? "");
+    const job: JobRequest = { target: { worker: { kind } }, payload: gate, queue };
+    const made = await client.createMany(Array<JobRequest>(count).fill(job));
+    // A one-off's run has its job's letters.
+    return made.map((one) => (one.id ?? "").replace("job_", "run_"));
+  }
+
+  /**
+   * How each run ended: once, by the worker of this name, and never by the former one, whose attempt is in its history as
+   * lost. Tokens grow from attempt to attempt.
+   */
+  async function endedOnce(runs: string[], former: string, name: string): Promise<void> {
+    const left = [...runs];
+    const look = async (): Promise<void> => {
+      for (let run = left.pop(); run !== undefined; run = left.pop()) await oneEndedOnce(run, former, name);
+    };
+    await Promise.all(Array.from({ length: 8 }, look));
+  }
+
+  async function oneEndedOnce(run: string, former: string, name: string): Promise<void> {
+    const ended = await client.run(run, { wait: "20s" });
+    assert.equal(ended.output, name);
+    const attempts = ended.attempts ?? [];
+    const last = attempts.at(-1);
+    const lost = attempts.slice(0, -1);
+    assert.deepEqual([last?.status, last?.worker], ["succeeded", name]);
+    assert.ok(lost.some((one) => one.worker === former));
+    assert.ok(lost.every((one, at) => one.status === "lost" && one.token < (attempts[at + 1]?.token ?? 0)), JSON.stringify(attempts));
   }
 
   test("SIGTERM lets handlers finish and hands the others back", async () => {
@@ -99,39 +139,44 @@ describe("signals", () => {
   });
 
   test("a stopped worker that wakes later is refused", async () => {
-    const count = 5;
-    const runs = await submit("hold", count);
-    const asleep = start({ name: `asleep-${queue}`, concurrency: count });
-    await asleep.until("started", count);
+    const [former, name] = [`asleep-${queue}`, `other-${queue}`];
+    const runs = await submit("hold", MANY);
+    const asleep = start({ name: former, concurrency: MANY, lease: "2s" });
+    await asleep.until("started", MANY);
     asleep.child.kill("SIGSTOP");
-    const other = start({ name: `other-${queue}`, concurrency: count });
-    await other.until("started", count);
+    const other = start({ name, concurrency: MANY, lease: "20s" });
+    await other.until("started", MANY);
     writeFileSync(gate, "");
-    for (const run of runs) assert.equal((await client.run(run, { wait: "20s" })).output, `other-${queue}`);
+    await endedOnce(runs, former, name);
     asleep.child.kill("SIGCONT");
-    await asleep.until("ended", count);
+    await asleep.until("ended", MANY);
     asleep.child.kill("SIGTERM");
     const [gone] = await asleep.until("gone");
-    assert.deepEqual([gone?.["succeeded"], gone?.["refused"]], [0, count]);
-    for (const run of runs) {
-      const ends = (await client.run(run)).attempts?.filter((one) => one.status === "succeeded");
-      assert.deepEqual(ends?.map((one) => one.worker), [`other-${queue}`]);
-    }
+    assert.deepEqual([gone?.["succeeded"], gone?.["refused"]], [0, gone?.["claimed"]]);
+    assert.ok(Number(gone?.["refused"]) >= MANY);
+    await endedOnce(runs, former, name);
   });
 
   test("the runs of a killed worker run again and none is settled twice", async () => {
-    const count = 50;
-    const runs = await submit("hold", count);
-    const killed = start({ name: `killed-${queue}`, concurrency: count });
-    await killed.until("started", count);
+    const [former, name] = [`killed-${queue}`, `other-${queue}`];
+    const runs = await submit("hold", MANY);
+    const killed = start({ name: former, concurrency: MANY, lease: "2s" });
+    const held = await killed.until("started", MANY);
     killed.child.kill("SIGKILL");
-    const other = start({ name: `other-${queue}`, concurrency: count });
-    await other.until("started", count);
-    writeFileSync(gate, "");
-    for (const run of runs) {
-      const ended = await client.run(run, { wait: "20s" });
-      const attempts = ended.attempts?.map((one) => `${one.status} ${one.worker ?? ""}`).sort();
-      assert.deepEqual(attempts, [`lost killed-${queue}`, `succeeded other-${queue}`]);
+    const other = start({ name, concurrency: MANY, lease: "20s" });
+    const again = new Map((await other.until("started", MANY)).map((one) => [one["run"], Number(one["token"])]));
+    const tokens = new Map(held.map((one) => [one["run"], Number(one["token"])]));
+    // What the killed one had said last arrives now, and again when the run has ended.
+    const late = runs.map((run) => {
+      const token = tokens.get(run) ?? 0;
+      assert.ok(token < (again.get(run) ?? 0));
+      return { run_id: run, token, outcome: "succeeded" as const, output: "late" };
+    });
+    for (let n = 0; n < 2; n += 1) {
+      const results = await client.settle(former, late);
+      assert.equal(results.filter((one) => one.status === "stale").length, MANY);
+      writeFileSync(gate, "");
+      await endedOnce(runs, former, name);
     }
   });
 

@@ -4,19 +4,26 @@
  * are told to; those of `busy` never let go of the thread until the file exists.
  */
 
-import { existsSync, writeSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker, type WorkerOptions } from "../src/index.js";
 
 function say(event: Record<string, unknown>): void {
-  writeSync(1, `${JSON.stringify(event)}\n`);
+  // To a pipe this writes at once, and waits while the pipe is full.
+  process.stdout.write(`${JSON.stringify(event)}\n`);
 }
 
 const worker = new Worker({ ...(JSON.parse(process.argv[2] ?? "{}") as WorkerOptions), log: () => undefined });
 
+/** One look at the file, however many wait for it. */
+let opened: Promise<void> | undefined;
+async function isOpen(file: string): Promise<void> {
+  while (!existsSync(file)) await sleep(20);
+}
+
 worker.handle<string>("hold", async (file, context) => {
   say({ event: "started", run: context.runId, token: context.token });
-  while (!existsSync(file)) await sleep(20);
+  await (opened ??= isOpen(file));
   say({ event: "ended", run: context.runId });
   return worker.name;
 });

@@ -16,6 +16,7 @@ pub struct Member {
     /// What it runs, and what it ran or will run instead.
     binary: PathBuf,
     other: PathBuf,
+    planted: Option<String>,
     data: PathBuf,
     pub errors: PathBuf,
     /// Offsets of its wall clock and its boot clock, in microseconds.
@@ -28,19 +29,27 @@ pub struct Member {
     pub address: Option<SocketAddr>,
 }
 
+/// What the nodes of a cluster have in common.
+#[derive(Debug)]
+pub struct Life<'a> {
+    pub binary: &'a Path,
+    /// An older one, which all begin with.
+    pub old: Option<&'a Path>,
+    pub folder: &'a Path,
+    /// A fault of the core.
+    pub planted: Option<&'a str>,
+}
+
 impl Member {
-    fn new(
-        (binary, old): (&Path, Option<&Path>),
-        folder: &Path,
-        number: u32,
-        database: &Database,
-    ) -> Result<Member, String> {
+    fn new(life: &Life<'_>, number: u32, database: &Database) -> Result<Member, String> {
         let peers_port = free_port()?;
+        let folder = life.folder;
         let mut member = Member {
             number,
             // Where there is an older one, all begin with it.
-            binary: old.unwrap_or(binary).to_path_buf(),
-            other: binary.to_path_buf(),
+            binary: life.old.unwrap_or(life.binary).to_path_buf(),
+            other: life.binary.to_path_buf(),
+            planted: life.planted.map(str::to_string),
             data: folder.join(format!("node-{number}")),
             errors: folder.join(format!("errors-{number}")),
             clock: folder.join(format!("clock-{number}")),
@@ -83,7 +92,8 @@ impl Member {
             ("--node", self.number.to_string()),
         ];
         let args = args.into_iter().flat_map(|(name, value)| [name.to_string(), value]).collect();
-        let setting = Setting { args, clock: Some(self.clock.clone()), ..Setting::default() };
+        let (clock, planted) = (Some(self.clock.clone()), self.planted.clone());
+        let setting = Setting { args, clock, planted, ..Setting::default() };
         let mut process = Process::start(&self.binary, &self.data, &self.errors, &setting)?;
         let ready = process.ready(READY_PATIENCE);
         self.address = ready;
@@ -141,13 +151,12 @@ pub struct Members {
 
 impl Members {
     pub fn start(
-        binaries: (&Path, Option<&Path>),
-        folder: &Path,
+        life: &Life<'_>,
         count: u32,
         database: &Database,
         book: &Arc<Book>,
     ) -> Result<Members, String> {
-        let all = (1..=count).map(|number| Member::new(binaries, folder, number, database));
+        let all = (1..=count).map(|number| Member::new(life, number, database));
         let mut members = Members { all: all.collect::<Result<_, _>>()?, book: book.clone() };
         for member in &mut members.all {
             member.start()?;

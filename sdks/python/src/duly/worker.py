@@ -29,7 +29,8 @@ import anyio.abc
 
 from ._clock import Length, instant, seconds, text
 from ._ended import Ended, OnLeaseUnknown, Options, Stats, failure
-from ._engine import Engine, log
+from ._engine import Engine
+from ._state import log
 from ._transport import Backoff
 from .client import transport_of
 from .context import AsyncContext, Context, Fail, Held, Release, Retry, Snooze

@@ -4,10 +4,13 @@
 
 mod client;
 mod conformance;
+mod outbox;
+mod postgres;
 mod proxy;
 mod readme;
 mod scenario;
 mod server;
 mod shown;
 mod signals;
+mod tls;
 mod trouble;

@@ -11,7 +11,7 @@ pub struct Server {
     _folder: tempfile::TempDir,
 }
 
-fn binary() -> PathBuf {
+pub fn binary() -> PathBuf {
     if let Some(named) = std::env::var_os("DULY_BIN") {
         return named.into();
     }
@@ -24,10 +24,15 @@ fn binary() -> PathBuf {
 
 impl Server {
     pub fn start() -> Server {
+        Server::start_with(&[])
+    }
+
+    pub fn start_with(args: &[&str]) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let process = Command::new(binary())
             .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data"])
             .arg(folder.path().join("data"))
+            .args(args)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

@@ -1,16 +1,22 @@
 //! Workers that are told to go, killed, or stopped and woken much later. Real processes, the real server.
 
 use crate::server::{Server, new_queue};
-use duly_client::types::{ClaimOptions, SettleItem};
+use duly_client::types::{ClaimOptions, ClaimedRun, SettleItem};
 use duly_client::{Client, Context, End, JobRequest, Worker};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Runs that one worker holds when it goes.
+const MANY: usize = 1_000;
+
+fn many(name: &str, lease_ms: u64) -> Value {
+    json!({"name": name, "concurrency": MANY, "lease_ms": lease_ms})
+}
 
 /// A worker's process and what it said.
 struct Process {
@@ -77,11 +83,44 @@ fn say(event: Value) {
     std::io::stdout().write_all(format!("{event}\n").as_bytes()).unwrap();
 }
 
+/// Open when a file exists. One thread looks for it, however many wait.
+#[derive(Default)]
+struct Gate {
+    file: OnceLock<String>,
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn pass(self: &Arc<Gate>, file: String) {
+        let gate = Arc::clone(self);
+        self.file.get_or_init(|| {
+            let watched = file.clone();
+            std::thread::spawn(move || {
+                while !Path::new(&watched).exists() {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                *gate.open.lock().unwrap() = true;
+                gate.opened.notify_all();
+            });
+            file
+        });
+        let open = self.open.lock().unwrap();
+        drop(self.opened.wait_while(open, |open| !*open).unwrap());
+    }
+}
+
 /// A worker in a process of its own. Handlers of `hold` wait in a thread until the file of the payload exists and
 /// then succeed, whatever they are told; those of `polite` stop when they are told to.
-#[tokio::test(flavor = "multi_thread")]
+#[test]
 #[ignore = "the program that the other tests start"]
-async fn worker_program() {
+fn worker_program() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.enable_all().max_blocking_threads(MANY + 100).build().unwrap();
+    runtime.block_on(work());
+}
+
+async fn work() {
     let said: Value = serde_json::from_str(&std::env::var("DULY_TEST_WORKER").unwrap()).unwrap();
     let client = Client::at(said["url"].as_str().unwrap()).unwrap();
     let size = |name: &str| said[name].as_u64().unwrap_or_default();
@@ -95,11 +134,10 @@ async fn worker_program() {
     }
     let mut worker = builder.build().unwrap();
     let name = worker.name().to_string();
+    let gate = Arc::new(Gate::default());
     let hold = move |file: String, ctx: Context| {
         say(json!({"event": "started", "run": ctx.run_id(), "token": ctx.token()}));
-        while !Path::new(&file).exists() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        gate.pass(file);
         say(json!({"event": "ended", "run": ctx.run_id()}));
         Ok(name.clone())
     };
@@ -129,13 +167,11 @@ async fn submit(
     file: &Path,
     count: usize,
 ) -> Vec<String> {
-    let mut runs = Vec::new();
-    for _ in 0..count {
-        let payload = Value::from(file.to_str().unwrap());
-        let job = JobRequest::worker(kind).payload(payload).queue(queue);
-        runs.push(client.create(&job).await.unwrap().run_id.unwrap());
-    }
-    runs
+    let payload = Value::from(file.to_str().unwrap());
+    let job = JobRequest::worker(kind).payload(payload).queue(queue);
+    let made = client.create_many(&vec![job; count]).await.unwrap();
+    // A one-off's run has its job's letters.
+    made.into_iter().map(|one| one.id.unwrap().replacen("job_", "run_", 1)).collect()
 }
 
 fn touch(file: &Path) {
@@ -182,57 +218,82 @@ async fn sigterm_twice_stops_handlers() {
     assert!(gone["released"].as_u64().unwrap() >= 2, "{gone}");
 }
 
-#[tokio::test]
-async fn a_stopped_worker_that_wakes_later_is_refused() {
-    const COUNT: usize = 5;
-    let (server, queue, folder) = (Server::start(), new_queue(), tempfile::tempdir().unwrap());
-    let (client, gate) = (Client::at(&*server.url).unwrap(), folder.path().join("gate"));
-    let runs = submit(&client, &queue, "hold", &gate, COUNT).await;
-    let mut asleep = Process::start(&server.url, &queue, json!({"name": "asleep"}));
-    asleep.until("started", COUNT);
-    asleep.send("-STOP");
-    // Its leases end by themselves, and somebody else does the work.
-    let mut other = Process::start(&server.url, &queue, json!({"name": "other"}));
-    other.until("started", COUNT);
-    touch(&gate);
-    for run in &runs {
+/// How each run ended: once, by the worker of this name, and never by the former one, whose attempt is in its history
+/// as lost. Tokens grow from attempt to attempt.
+async fn ended_once(client: &Client, runs: &[String], former: &str, name: &str) {
+    for run in runs {
         let ended = client.run_ended(run, PATIENCE).await.unwrap();
-        assert_eq!(ended.output, Some("other".into()));
-    }
-    asleep.send("-CONT");
-    asleep.until("ended", COUNT);
-    asleep.send("-TERM");
-    let gone = &asleep.until("gone", 1)[0];
-    assert_eq!((&gone["succeeded"], &gone["refused"]), (&json!(0), &json!(COUNT)), "{gone}");
-    for run in &runs {
-        let attempts = client.run(run).await.unwrap().attempts.unwrap();
-        let done = attempts.iter().filter(|one| one.status == "succeeded");
-        let workers: Vec<_> = done.map(|one| one.worker.as_deref()).collect();
-        assert_eq!(workers, [Some("other")]);
+        assert_eq!(ended.output, Some(name.into()));
+        let attempts = ended.attempts.unwrap();
+        let ends: Vec<(&str, &str)> = attempts
+            .iter()
+            .map(|one| (one.status.as_str(), one.worker.as_deref().unwrap_or_default()))
+            .collect();
+        let (last, lost) = ends.split_last().unwrap();
+        assert_eq!(*last, ("succeeded", name));
+        assert!(lost.contains(&("lost", former)), "{ends:?}");
+        assert!(lost.iter().all(|(status, _)| *status == "lost"), "{ends:?}");
+        assert!(attempts.is_sorted_by(|one, next| one.token < next.token), "{attempts:?}");
     }
 }
 
 #[tokio::test]
-async fn the_runs_of_a_killed_worker_run_again_and_none_is_settled_twice() {
-    const COUNT: usize = 50;
+async fn a_stopped_worker_that_wakes_later_is_refused() {
     let (server, queue, folder) = (Server::start(), new_queue(), tempfile::tempdir().unwrap());
     let (client, gate) = (Client::at(&*server.url).unwrap(), folder.path().join("gate"));
-    let runs = submit(&client, &queue, "hold", &gate, COUNT).await;
-    let options = |name: &str| json!({"name": name, "concurrency": COUNT});
-    let mut killed = Process::start(&server.url, &queue, options("killed"));
-    killed.until("started", COUNT);
-    killed.send("-KILL");
-    let mut other = Process::start(&server.url, &queue, options("other"));
-    other.until("started", COUNT);
+    let runs = submit(&client, &queue, "hold", &gate, MANY).await;
+    let mut asleep = Process::start(&server.url, &queue, many("asleep", 2_000));
+    asleep.until("started", MANY);
+    asleep.send("-STOP");
+    // Its leases end by themselves, and somebody else does the work.
+    let mut other = Process::start(&server.url, &queue, many("other", 20_000));
+    other.until("started", MANY);
     touch(&gate);
-    for run in &runs {
-        let ended = client.run_ended(run, PATIENCE).await.unwrap();
-        let attempts = ended.attempts.unwrap_or_default();
-        let mut ends: Vec<(&str, &str)> = attempts
-            .iter()
-            .map(|one| (one.status.as_str(), one.worker.as_deref().unwrap_or_default()))
-            .collect();
-        ends.sort_unstable();
-        assert_eq!(ends, [("lost", "killed"), ("succeeded", "other")]);
+    ended_once(&client, &runs, "asleep", "other").await;
+    asleep.send("-CONT");
+    asleep.until("ended", MANY);
+    asleep.send("-TERM");
+    let gone = &asleep.until("gone", 1)[0];
+    assert_eq!((&gone["succeeded"], &gone["refused"]), (&json!(0), &gone["claimed"]), "{gone}");
+    assert!(gone["refused"].as_u64().unwrap() >= MANY as u64, "{gone}");
+    ended_once(&client, &runs, "asleep", "other").await;
+}
+
+/// What a worker knows of a run that it claimed.
+fn claimed(run: &str, token: u64) -> ClaimedRun {
+    let claimed = json!({
+        "run_id": run, "token": token, "job_id": "", "kind": "hold", "attempt": 1,
+        "scheduled_for": "", "due_at": "", "lease_expires_at": "", "deadline": "",
+    });
+    serde_json::from_value(claimed).unwrap()
+}
+
+#[tokio::test]
+async fn the_runs_of_a_killed_worker_run_again_and_none_is_settled_twice() {
+    let (server, queue, folder) = (Server::start(), new_queue(), tempfile::tempdir().unwrap());
+    let (client, gate) = (Client::at(&*server.url).unwrap(), folder.path().join("gate"));
+    let runs = submit(&client, &queue, "hold", &gate, MANY).await;
+    let mut killed = Process::start(&server.url, &queue, many("killed", 2_000));
+    let held = killed.until("started", MANY);
+    killed.send("-KILL");
+    let mut other = Process::start(&server.url, &queue, many("other", 20_000));
+    let again = other.until("started", MANY);
+    let token_of = |all: &[Value], run: &Value| {
+        let one = all.iter().rev().find(|one| one["run"] == *run).unwrap();
+        one["token"].as_u64().unwrap()
+    };
+    // What the killed one had said last arrives now, and again when the run has ended.
+    let late: Vec<SettleItem> = (runs.iter())
+        .map(|run| {
+            let token = token_of(&held, &json!(run));
+            assert!(token < token_of(&again, &json!(run)));
+            SettleItem::succeeded(&claimed(run, token)).output("late")
+        })
+        .collect();
+    for _ in 0..2 {
+        let answers = client.settle("killed", &late).await.unwrap();
+        assert_eq!(answers.iter().filter(|one| one.status == "stale").count(), MANY);
+        touch(&gate);
+        ended_once(&client, &runs, "killed", "other").await;
     }
 }
