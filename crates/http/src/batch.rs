@@ -3,9 +3,10 @@
 
 use crate::claiming::together;
 use crate::door::RequestId;
-use crate::jobs::{HeaderKey, asked_by, json_text, key_header, read};
+use crate::jobs::{HeaderKey, adds, asked_by, json_text, key_header, read};
 use crate::limits::{BATCH_MAX, BATCH_SLICE, BATCH_SLICE_BYTES, BODY_MAX, LINE_MAX, NDJSON_MAX};
 use crate::quota::Submitter;
+use crate::quota_counts::Adds;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, naming};
@@ -36,7 +37,17 @@ pub async fn batch(
     let lines = kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(NDJSON));
     let key = key_header(request.headers())?;
     let submitter = request.extensions().get::<Submitter>().cloned().ok_or_else(unexpected)?;
-    let mut maker = Maker { api: &api, namespace, submitter, paid: 1, request_id, key, new: false };
+    let mut maker = Maker {
+        api: &api,
+        namespace,
+        submitter,
+        paid: 1,
+        runs: 0,
+        jobs: 0,
+        request_id,
+        key,
+        new: false,
+    };
     let body = request.into_body();
     let results = if lines { maker.by_lines(body).await? } else { maker.whole(body).await? };
     let headers = [("idempotency-replayed", if maker.new { "false" } else { "true" })];
@@ -63,6 +74,9 @@ struct Maker<'a> {
     submitter: Submitter,
     /// Items that the quota was asked for already: the door asked for the first.
     paid: u32,
+    /// Let in by this request.
+    runs: usize,
+    jobs: usize,
     request_id: RequestId,
     /// Of the whole batch: each item gets one of its own from it, by its place.
     key: Option<String>,
@@ -154,6 +168,10 @@ impl Maker<'_> {
                 .and_then(|text| self.pay().map(|()| text))
                 .and_then(|text| read(api, namespace, text, &pointer(place), key))
                 .map(|job| asked_by(job, &self.request_id));
+            let job = match job {
+                Ok(job) => self.admit(&job).await.map(|()| job),
+                Err(refusal) => Err(refusal),
+            };
             match job {
                 // A name is reserved on its own.
                 Ok(job) if job.spec.name.is_some() => {
@@ -194,6 +212,18 @@ impl Maker<'_> {
             }
         }
         results
+    }
+
+    /// The first item may ask the store how much there is; the others are counted beside it.
+    async fn admit(&mut self, job: &NewJob) -> Result<(), Refusal> {
+        let adds = adds(&job.spec);
+        let beside = match adds {
+            Adds::Run => &mut self.runs,
+            Adds::Job => &mut self.jobs,
+        };
+        self.submitter.admit(self.api, adds, *beside).await?;
+        *beside += 1;
+        Ok(())
     }
 
     fn pay(&mut self) -> Result<(), Refusal> {

@@ -19,6 +19,7 @@ use crate::limits::{FULL_FIRST, RESCUE_AGAIN, SLICES_WAITING, Sizes};
 use crate::load::Loader;
 use crate::pipeline::Pipeline;
 use crate::planted::{Bug, Planted};
+use crate::quotas::Quotas;
 use crate::recent::Recent;
 use crate::rows::{ReadId, Rows};
 use crate::timer::{Timed, Timer};
@@ -28,7 +29,7 @@ use crate::waiters::Waiters;
 use calendar::Schedule;
 use model::read::{Outcome, Page, Read, WheelKey};
 use model::row::{BacklogId, HoldRow, Key, Scope};
-use model::{Epoch, JobId, NodeId, RunId, ShardId, Span, Spec, Time, Token};
+use model::{Epoch, JobId, Namespace, NodeId, RunId, ShardId, Span, Spec, Text, Time, Token};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -87,6 +88,7 @@ pub struct Shard {
     pub(crate) recent: Recent,
     pub(crate) holds: BTreeMap<Scope, HoldRow>,
     pub(crate) waiters: Waiters,
+    pub(crate) quotas: Quotas,
     pub(crate) schedules: BTreeMap<(JobId, u32), Schedule>,
     /// Runs pushed to a flow in this pass whose row does not say "ready" yet.
     pub(crate) unpatched: Vec<(FlowId, (Time, RunId))>,
@@ -155,6 +157,7 @@ impl Shard {
             recent: Recent::default(),
             holds: BTreeMap::new(),
             waiters: Waiters::default(),
+            quotas: Quotas::default(),
             schedules: BTreeMap::new(),
             unpatched: Vec::new(),
             quarantine: BTreeSet::new(),
@@ -197,6 +200,11 @@ impl Shard {
     /// The store takes the next commit before the last one is durable, and applies them in order.
     pub fn set_commits_at_once(&mut self, commits: usize) {
         self.commits_at_once = commits.max(1);
+    }
+
+    /// What namespaces may do, shared with the other shards of the node.
+    pub fn set_quotas(&mut self, quotas: Quotas) {
+        self.quotas = quotas;
     }
 
     pub fn id(&self) -> ShardId {
@@ -278,6 +286,11 @@ impl Shard {
         self.flows.resident() + self.timer.len() + self.leases.len()
     }
 
+    /// Queues that have a service level, and whether it is broken.
+    pub fn levels(&self) -> impl Iterator<Item = (&(Namespace, Text), bool)> {
+        self.flows.levels()
+    }
+
     /// What waits for a claimer, flow by flow (`Flows::waiting`): for those who watch.
     pub fn waiting(&self) -> impl Iterator<Item = (&model::FlowKey, usize, bool, Option<Time>)> {
         self.flows.waiting()
@@ -308,6 +321,9 @@ impl Shard {
         }
         self.pipeline.building.decided = self.pipeline.building.decided.max(now);
         self.flows.pass(now);
+        for change in self.flows.take_levels() {
+            self.outputs.push_back(Output::Level(change));
+        }
         let flows = &self.flows;
         self.timer.advance(now, |entry| flows.key(entry.flow).namespace);
         // Further away than the pause: the clock ran wild and came back.

@@ -70,7 +70,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
-    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
+    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
+    Search, scan,
 };
 use store::{Committed, Store, StoreAbout, StoreError};
 use tokio_postgres::types::Type;
@@ -353,6 +354,14 @@ impl Search for PostgresStore {
         soon: Span,
     ) -> Result<QueueCounts, StoreError> {
         self.judge(self.searchers.with(|conn| counts::queue(conn, namespace, queue, soon)))
+    }
+
+    fn namespace_counts(
+        &self,
+        namespace: Namespace,
+        limit: usize,
+    ) -> Result<NamespaceCounts, StoreError> {
+        self.judge(self.searchers.with(|conn| counts::namespace(conn, namespace, limit)))
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
