@@ -68,12 +68,13 @@ chaos-cluster:
 	target/debug/chaos --cluster $(CHAOS_CLUSTER) --lies --keep target/chaos
 
 # What a cluster on PostgreSQL is asked in large numbers, with the release build: 300 faults and a million
-# jobs, as many deliveries while nodes are only restarted, takeovers, an hour of busy cores.
+# jobs, as many deliveries while nodes are only restarted, takeovers, 50 failovers at strict limits, an hour of busy cores.
 chaos-figures:
 	cargo build --release -p duly -p chaos
 	target/release/chaos --cluster $(CHAOS_CLUSTER) --runs 4 --faults 75 --rate 1200 --keep target/chaos
 	target/release/chaos --calm 250000 --runs 4 --keep target/chaos
 	target/release/chaos --takeovers 30 --keep target/chaos
+	target/release/chaos --limited 50 --lies --keep target/chaos
 	target/release/chaos --full-cpu 60m --keep target/chaos
 
 # The store's tests on PostgreSQL 16, 17 and 18, from a package registry; the system's own is in `make test`.

@@ -9,12 +9,13 @@
 #                                                           and a takeover during it
 #   scripts/bench-postgres.sh rolling [ROUNDS] [DULY]       rolling restarts of three nodes under recurring webhooks: how late
 #                                                           first attempts were handed out
+#   scripts/bench-postgres.sh queues [JOBS_PER_SECOND]      three nodes, workers that take from twelve queues at once, 20 s
 #
 # Needs `cargo build --release -p duly` and `cargo build --release -p store-postgres --examples`. What is measured
 # here shares the machine with whatever else it does: look at `uptime` before and after.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-duly=target/release/duly
+duly=${DULY:-target/release/duly}
 life=target/release/examples/postgres_lifecycle
 # Ten ports of its own: the database, nodes 1 to 3, a receiver.
 port=$((20000 + RANDOM % 1000 * 10))
@@ -69,6 +70,10 @@ lifecycle)
 server)
     database; node 1
     for _ in 1 2 3; do "$duly" bench noop --jobs "${2:-50000}" --url http://127.0.0.1:$((port + 1)); done
+    ;;
+queues)
+    database; node 1; node 2; node 3; settled 1 2 3
+    python3 bench/queues.py 20 "${2:-6000}" $((port + 1)) $((port + 2)) $((port + 3))
     ;;
 reload)
     database; node 1

@@ -41,18 +41,23 @@ impl Server {
 
 impl Connection {
     pub fn get(&mut self, path: &str) -> Result<Reply> {
-        self.ask("GET", path, b"")
+        self.ask("GET", path, "", b"")
     }
 
     pub fn post(&mut self, path: &str, body: &[u8]) -> Result<Reply> {
-        self.ask("POST", path, body)
+        self.ask("POST", path, "", body)
     }
 
-    fn ask(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Reply> {
+    /// With header lines of its own, each with its line end.
+    pub fn post_with(&mut self, path: &str, headers: &str, body: &[u8]) -> Result<Reply> {
+        self.ask("POST", path, headers, body)
+    }
+
+    fn ask(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> Result<Reply> {
         let mut request = Vec::with_capacity(body.len() + 256);
         write!(
             request,
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n{}Content-Length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n{}{headers}Content-Length: {}\r\n\r\n",
             self.host,
             self.headers,
             body.len()

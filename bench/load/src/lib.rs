@@ -11,6 +11,7 @@ mod receiver;
 mod report;
 mod seen;
 mod submit;
+mod tenants;
 mod work;
 mod worker;
 
@@ -32,6 +33,10 @@ pub struct Options {
     /// Connections of each side: producers and workers.
     pub connections: usize,
     pub payload_bytes: usize,
+    /// The group of all jobs, for others than `tenants`.
+    pub group: Option<String>,
+    /// Jobs that arrive in a second, in `tenants`.
+    pub rate: u64,
     /// A work that is not done by then is given up.
     pub time_limit: Duration,
 }

@@ -22,3 +22,9 @@ pub const BODY_MAX: usize = 64 * 1024 * 1024;
 pub const LATENESS_MAX_MICROS: u64 = 600_000_000;
 /// Requests of one connection that may be answered "later" in a row.
 pub const BUSY_MAX: u32 = 1_000;
+/// Groups that share a queue in `tenants`.
+pub const TENANTS: u64 = 999;
+/// Jobs of `fill --group` bear numbers from here on: others' workers do not count them.
+pub const FOREIGN_NUMBERS: u64 = 1_000_000_000;
+/// A server that is away for longer ends the work.
+pub const AWAY_MAX: Duration = Duration::from_secs(30);

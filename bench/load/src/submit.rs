@@ -14,18 +14,37 @@ pub struct Shape {
     pub queue: String,
     pub payload_bytes: usize,
     pub due: Option<Due>,
+    /// Each is due then and every day after it.
+    pub recurs: bool,
+    pub group: Option<String>,
+    /// What the number of a job begins at in its payload.
+    pub offset: u64,
 }
 
 impl Shape {
     pub fn job(&self, number: u64, out: &mut String) -> Result<(), String> {
+        self.job_of(number, self.group.as_deref(), out)
+    }
+
+    pub fn job_of(&self, number: u64, group: Option<&str>, out: &mut String) -> Result<(), String> {
         use std::fmt::Write;
         let pad = self.payload_bytes.saturating_sub(32);
         let mut write = || -> std::fmt::Result {
             write!(out, r#"{{"target":{},"queue":"{}","#, self.target, self.queue)?;
+            if let Some(group) = group {
+                write!(out, r#""group":"{group}","#)?;
+            }
             if let Some(due) = self.due {
                 let at = jiff::Timestamp::from_microsecond(due.of(number));
-                write!(out, r#""schedule":{{"at":"{:.3}"}},"#, at.map_err(|_| std::fmt::Error)?)?;
+                let at = at.map_err(|_| std::fmt::Error)?;
+                match self.recurs {
+                    true => {
+                        write!(out, r#""schedule":{{"every":"24h","start_at":"{at:.3}"}},"#)?;
+                    }
+                    false => write!(out, r#""schedule":{{"at":"{at:.3}"}},"#)?,
+                }
             }
+            let number = number + self.offset;
             write!(out, r#""payload":{{"number":{number},"pad":"{:x<pad$}"}}}}"#, "")
         };
         write().map_err(|_| format!("job {number} is due too far away"))

@@ -1,11 +1,12 @@
 //! The works: each says what is submitted, who works it off and when it is done.
 
 use crate::Options;
+use crate::limits::FOREIGN_NUMBERS;
 use crate::receiver::Receiver;
 use crate::report::{Millis, Row, curve};
 use crate::seen::{Due, Seen, Tally, histogram, now};
 use crate::submit::{Shape, bulk};
-use crate::worker;
+use crate::{tenants, worker};
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 pub enum Work {
     /// Jobs of the far future, in batches: submission alone.
     Submit,
+    /// Jobs that are ready at once and that nobody works off, in batches.
+    Fill,
     /// One job per request.
     Single,
     /// Submitted, claimed and settled by workers at the same time.
@@ -29,10 +32,19 @@ pub enum Work {
     BurstWebhook,
     /// Due one after the other over ten seconds, workers waiting.
     Spread,
+    /// The same as webhooks.
+    SpreadWebhook,
+    /// Jobs that recur daily, none of them for the next hours: registration alone.
+    Recurring,
+    /// Jobs that recur daily, all due at one instant, as webhooks.
+    Stampede,
+    /// Jobs of many groups that arrive at an even rate beside whatever else their queue holds.
+    Tenants,
 }
 
-pub const ALL: [(&str, Work); 8] = [
+pub const ALL: [(&str, Work); 13] = [
     ("submit", Work::Submit),
+    ("fill", Work::Fill),
     ("single", Work::Single),
     ("noop", Work::Noop),
     ("drain", Work::Drain),
@@ -40,11 +52,18 @@ pub const ALL: [(&str, Work); 8] = [
     ("burst", Work::Burst),
     ("burst-webhook", Work::BurstWebhook),
     ("spread", Work::Spread),
+    ("spread-webhook", Work::SpreadWebhook),
+    ("recurring", Work::Recurring),
+    ("stampede", Work::Stampede),
+    ("tenants", Work::Tenants),
 ];
 
 /// 2050: nothing of it falls due while anybody measures.
 const FAR: Due = Due { first: 2_524_608_000_000_000, step: 1_000 };
 const SPREAD_MICROS: i64 = 10_000_000;
+/// When the first of many jobs that recur is due, and over how long they are spread.
+const RECURRING_LEAD_MICROS: i64 = 7_200_000_000;
+const DAY_MICROS: i64 = 86_400_000_000;
 /// How long before they are due the jobs of an instant are begun to be submitted: the time that
 /// their submission takes at least at 5,000 a second, and some.
 fn lead(jobs: u64) -> i64 {
@@ -62,8 +81,12 @@ impl std::str::FromStr for Work {
 }
 
 impl Work {
+    /// All but those that leave work behind for others.
     pub fn all() -> impl Iterator<Item = Work> {
-        ALL.into_iter().map(|(_, work)| work)
+        let left = |work: &Work| {
+            matches!(work, Work::Fill | Work::Recurring | Work::Stampede | Work::Tenants)
+        };
+        ALL.into_iter().map(|(_, work)| work).filter(move |work| !left(work))
     }
 
     pub fn name(self) -> &'static str {
@@ -76,7 +99,12 @@ impl Work {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Row, String> {
         match self {
-            Work::Submit => self.submissions(options, progress),
+            Work::Submit => self.submissions(options, Some(FAR), progress),
+            Work::Fill => self.submissions(options, None, progress),
+            Work::Recurring => {
+                let due = spread(options, RECURRING_LEAD_MICROS, DAY_MICROS);
+                self.submissions(options, Some(due), progress)
+            }
             Work::Single => self.singles(options, progress),
             Work::Noop | Work::Drain => self.with_workers(options, None, progress),
             Work::Burst => {
@@ -84,13 +112,16 @@ impl Work {
                 self.with_workers(options, Some(due), progress)
             }
             Work::Spread => {
-                // Whole milliseconds, as the interface has them.
-                let step = (SPREAD_MICROS / options.jobs.max(1) as i64).max(1_000) / 1_000 * 1_000;
-                let due = Due { first: millis(now() + lead(options.jobs)), step };
+                let due = spread(options, lead(options.jobs), SPREAD_MICROS);
                 self.with_workers(options, Some(due), progress)
             }
+            Work::SpreadWebhook => {
+                let due = spread(options, lead(options.jobs), SPREAD_MICROS);
+                self.with_receiver(options, Some(due), progress)
+            }
+            Work::Tenants => self.tenants(options, progress),
             Work::Webhook => self.with_receiver(options, None, progress),
-            Work::BurstWebhook => {
+            Work::BurstWebhook | Work::Stampede => {
                 let due = Due { first: millis(now() + lead(options.jobs)), step: 0 };
                 self.with_receiver(options, Some(due), progress)
             }
@@ -100,9 +131,10 @@ impl Work {
     fn submissions(
         self,
         options: &Options,
+        due: Option<Due>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Row, String> {
-        let shape = shape(options, WORKER.to_string(), Some(FAR));
+        let shape = self.shape(options, WORKER.to_string(), due);
         let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
         let begun = Instant::now();
         let all = Threads::default();
@@ -125,7 +157,7 @@ impl Work {
     }
 
     fn singles(self, options: &Options, progress: &mut dyn FnMut(u64, u64)) -> Result<Row, String> {
-        let shape = shape(options, WORKER.to_string(), Some(FAR));
+        let shape = self.shape(options, WORKER.to_string(), Some(FAR));
         let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
         let all_times = Mutex::new(histogram()?);
         let begun = Instant::now();
@@ -147,7 +179,7 @@ impl Work {
         due: Option<Due>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Row, String> {
-        let shape = shape(options, WORKER.to_string(), due);
+        let shape = self.shape(options, WORKER.to_string(), due);
         let seen = Seen::new(options.jobs, due)?;
         let (next, sent, settled) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let over = AtomicBool::new(false);
@@ -172,7 +204,16 @@ impl Work {
                 scope.spawn(produce);
                 scope.spawn(move || {
                     let (name, queue) = (format!("bench-{number}"), &options.queue);
-                    all.note(worker::work(&options.server, queue, &name, seen, settled, over));
+                    let state = &mut worker::State::default();
+                    all.note(worker::work(
+                        &options.server,
+                        queue,
+                        &name,
+                        seen,
+                        settled,
+                        over,
+                        state,
+                    ));
                 });
             }
             let end = all.wait(options, &settled, progress);
@@ -196,7 +237,7 @@ impl Work {
         let seen = Arc::new(Seen::new(options.jobs, due)?);
         let receiver = Receiver::start(Arc::clone(&seen)).map_err(|error| error.to_string())?;
         let target = format!(r#"{{"http":{{"url":"http://{}/bench"}}}}"#, receiver.address);
-        let shape = shape(options, target, due);
+        let shape = self.shape(options, target, due);
         let (next, sent) = (AtomicU64::new(0), AtomicU64::new(0));
         let begun = Instant::now();
         let all = Threads::default();
@@ -216,6 +257,46 @@ impl Work {
             None => begun.elapsed(),
         };
         Ok(self.row(options.jobs, took, &seen.lateness(), seen.tally()))
+    }
+
+    fn tenants(self, options: &Options, progress: &mut dyn FnMut(u64, u64)) -> Result<Row, String> {
+        let step = 1_000_000 / i64::try_from(options.rate.max(1)).unwrap_or(i64::MAX);
+        let due = Due { first: now() + 1_000_000, step: step.max(1) };
+        let shape = self.shape(options, WORKER.to_string(), None);
+        let seen = Seen::new(options.jobs, Some(due))?;
+        let (sent, settled) = (AtomicU64::new(0), AtomicU64::new(0));
+        let over = AtomicBool::new(false);
+        let all = Threads::default();
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            for number in 0..options.connections {
+                let (all, shape, seen) = (&all, &shape, &seen);
+                let (sent, settled, over) = (&sent, &settled, &over);
+                let part = (number as u64, options.connections as u64);
+                scope.spawn(move || all.note(tenants::arrive(options, shape, due, part, sent)));
+                scope.spawn(move || {
+                    let name = format!("tenants-{number}");
+                    all.note(tenants::work(options, &name, seen, settled, over));
+                });
+            }
+            // Seen and not settled: a settle whose answer was lost is counted by nobody.
+            let end = all.wait_for(options, || seen.distinct(), progress);
+            over.store(true, Ordering::Relaxed);
+            end
+        })?;
+        Ok(self.row(options.jobs, begun.elapsed(), &seen.lateness(), seen.tally()))
+    }
+
+    fn shape(self, options: &Options, target: String, due: Option<Due>) -> Shape {
+        Shape {
+            target,
+            queue: options.queue.clone(),
+            payload_bytes: options.payload_bytes,
+            due,
+            recurs: matches!(self, Work::Recurring | Work::Stampede),
+            group: options.group.clone(),
+            offset: if options.group.is_some() { FOREIGN_NUMBERS } else { 0 },
+        }
     }
 
     fn row(self, jobs: u64, took: Duration, micros: &Histogram<u64>, tally: Tally) -> Row {
@@ -257,8 +338,11 @@ fn millis(micros: i64) -> i64 {
     micros / 1_000 * 1_000
 }
 
-fn shape(options: &Options, target: String, due: Option<Due>) -> Shape {
-    Shape { target, queue: options.queue.clone(), payload_bytes: options.payload_bytes, due }
+/// One after the other over so long, beginning so long from now; whole milliseconds, as the interface
+/// has them.
+fn spread(options: &Options, lead: i64, over: i64) -> Due {
+    let step = (over / options.jobs.max(1) as i64).max(1_000) / 1_000 * 1_000;
+    Due { first: millis(now() + lead), step }
 }
 
 fn one_by_one(

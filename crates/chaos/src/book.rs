@@ -1,9 +1,11 @@
 //! What those outside saw, as they saw it: clients, workers and the webhook receiver write here
 //! while the server lives and dies. `story` turns it into the checker's log at the end.
 
-use model::{JobId, RunId, Span, Time, Token};
+use model::{JobId, RunId, Span, Text, Time, Token};
+use serde_json::Value;
 use shard::command::{Beat, End, SettleAnswer};
 use sim::log::Op;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -56,6 +58,16 @@ pub struct Said {
     pub heard: Option<(Time, SettleAnswer)>,
 }
 
+/// Somebody worked on an attempt from then till then, by the clock that is everybody's here.
+#[derive(Clone, Copy, Debug)]
+pub struct Execution {
+    pub run: RunId,
+    pub token: Token,
+    pub begin: Time,
+    /// None: it has not ended yet.
+    pub end: Option<Time>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Pages {
     pub ops: Vec<Op>,
@@ -69,6 +81,8 @@ pub struct Pages {
     pub recurring: Vec<JobId>,
     pub runs: Vec<RunId>,
     pub dead: Vec<RunId>,
+    /// Of queues with limits only.
+    pub executions: Vec<Execution>,
 }
 
 #[derive(Debug, Default)]
@@ -87,11 +101,41 @@ pub struct Book {
     changed: Condvar,
     /// Jobs of batches that clients were told of.
     pub made: AtomicU64,
+    waiting: Mutex<Waiting>,
+}
+
+/// Of queues with limits: jobs that were sent and have not begun.
+#[derive(Debug, Default)]
+struct Waiting {
+    queues: BTreeMap<Text, usize>,
+    begun: BTreeSet<RunId>,
 }
 
 impl Book {
     pub fn pages(&self) -> MutexGuard<'_, Pages> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waits(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn waiting(&self, queue: &Text) -> usize {
+        self.waits().queues.get(queue).copied().unwrap_or(0)
+    }
+
+    pub fn wanted(&self, queue: &Text) {
+        *self.waits().queues.entry(queue.clone()).or_default() += 1;
+    }
+
+    /// An attempt of it arrived somewhere; its payload says of which queue it is.
+    pub fn begun(&self, run: RunId, payload: &Value) {
+        let Some(queue) = payload["q"].as_str() else { return };
+        let mut waits = self.waits();
+        if waits.begun.insert(run) {
+            let count = waits.queues.entry(Text::from(queue)).or_default();
+            *count = count.saturating_sub(1);
+        }
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {

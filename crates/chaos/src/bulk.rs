@@ -7,10 +7,10 @@
 
 use crate::book::{Book, Got, Said, now};
 use crate::client::{DEFAULT, LAST, refused};
-use crate::http::{Reply, post_lines};
+use crate::http::{Reply, ask_within, post_lines};
 use crate::limits::{
     BULK_AWAIT, BULK_BATCH_LEAST, BULK_BATCH_MAX, BULK_CLAIM, BULK_DEBT, BULK_QUEUES, KNOWN_MAX,
-    TRIES_MAX,
+    REQUEST_PATIENCE, TRIES_MAX,
 };
 use crate::worker::{REQUEST_SEED, failed, got, item, told};
 use model::row::Made;
@@ -349,47 +349,54 @@ impl BulkWorker {
         }
     }
 
-    /// Sends them until each is answered; each try is written down.
+    /// Sends them until each is answered.
     fn settle(&mut self, mut ends: Vec<(RunId, Token, End)>) {
         for _ in 0..TRIES_MAX {
-            if ends.is_empty() {
+            if ends.is_empty() || self.book.is_over() {
                 return;
             }
-            let Some(server) = self.book.server(false) else { return };
-            let items: Vec<Value> =
-                ends.iter().map(|(run, token, end)| item(*run, *token, end)).collect();
-            let asked = json!({"worker": &*self.name, "runs": items}).to_string();
-            let first = {
-                let mut pages = self.book.pages();
-                let first = pages.said.len();
-                let sent = now();
-                pages.said.extend(ends.iter().map(|(run, token, end)| Said {
-                    sent,
-                    run: *run,
-                    token: *token,
-                    end: end.clone(),
-                    heard: None,
-                }));
-                first
-            };
-            let reply = crate::http::ask(server, "POST", "/v1/work/settle", &asked, None);
-            let at = now();
-            let reply = reply.ok().filter(|reply| reply.status < 300);
-            let results = reply.as_ref().and_then(|reply| reply.body["results"].as_array());
-            let mut pages = self.book.pages();
-            let mut place = 0;
-            ends.retain(|_| {
-                let answer = results.and_then(|list| told(list.get(place)?));
-                if let (Some(answer), Some(said)) = (answer, pages.said.get_mut(first + place)) {
-                    said.heard = Some((at, answer));
-                }
-                place += 1;
-                answer.is_none()
-            });
-            drop(pages);
+            settle_once(&self.book, &self.name, &mut ends, REQUEST_PATIENCE);
             if !ends.is_empty() {
                 self.book.pause(AGAIN);
             }
         }
     }
+}
+
+/// Sends them and forgets those that were answered; the try is written down.
+pub fn settle_once(
+    book: &Book,
+    worker: &str,
+    ends: &mut Vec<(RunId, Token, End)>,
+    patience: Duration,
+) {
+    let Some(server) = book.server(false) else { return };
+    let items: Vec<Value> = ends.iter().map(|(run, token, end)| item(*run, *token, end)).collect();
+    let asked = json!({"worker": worker, "runs": items}).to_string();
+    let first = {
+        let mut pages = book.pages();
+        let (first, sent) = (pages.said.len(), now());
+        pages.said.extend(ends.iter().map(|(run, token, end)| Said {
+            sent,
+            run: *run,
+            token: *token,
+            end: end.clone(),
+            heard: None,
+        }));
+        first
+    };
+    let reply = ask_within(patience, server, ("POST", "/v1/work/settle"), &asked, None);
+    let at = now();
+    let reply = reply.ok().filter(|reply| reply.status < 300);
+    let results = reply.as_ref().and_then(|reply| reply.body["results"].as_array());
+    let mut pages = book.pages();
+    let mut place = 0;
+    ends.retain(|_| {
+        let answer = results.and_then(|list| told(list.get(place)?));
+        if let (Some(answer), Some(said)) = (answer, pages.said.get_mut(first + place)) {
+            said.heard = Some((at, answer));
+        }
+        place += 1;
+        answer.is_none()
+    });
 }

@@ -2,12 +2,14 @@
 
 use crate::bulk::Bulk;
 use crate::cluster::{self, Kind, lies};
-use crate::limits::WORLDS_AT_ONCE;
+use crate::limited;
+use crate::limits::{LIMITED_PLANTED, WORLDS_AT_ONCE};
 use crate::world::{Outcome, World};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Faults of the core that a real crash, or the traffic around it, brings to light.
@@ -130,6 +132,51 @@ pub struct Clusters {
     pub people: bool,
     pub until: Option<u64>,
     pub full_cpu: Duration,
+    /// Queues with limits, and a load that fills them.
+    pub limited: bool,
+    /// Each node in a network namespace of its own.
+    pub namespaces: bool,
+}
+
+impl Clusters {
+    fn run<'a>(&self, binary: &'a Path, seed: u64) -> cluster::Run<'a> {
+        cluster::Run {
+            binary,
+            seed,
+            nodes: self.nodes,
+            faults: self.faults,
+            only: self.only.clone(),
+            old: self.old.clone(),
+            bulk: self.bulk,
+            people: self.people,
+            until: self.until,
+            full_cpu: self.full_cpu,
+            limited: self.limited.then(|| Arc::new(limited::queues())),
+            namespaces: self.namespaces,
+            planted: None,
+            lies: false,
+            keep: None,
+        }
+    }
+}
+
+/// Faults of limits that only a failover, or any start, brings to light.
+const PLANTED_LIMITS: [&str; 3] = ["LoadForgetsRunning", "ForgetLimits", "LimitNotCounted"];
+
+/// True if every planted fault of limits was noticed by what looks at limits.
+pub fn planted_limits(binary: &Path, all: &Clusters) -> Result<bool, String> {
+    let mut noticed = 0;
+    for fault in PLANTED_LIMITS {
+        let mut run = all.run(binary, all.seeds.start);
+        (run.faults, run.planted) = (LIMITED_PLANTED, Some(fault));
+        let outcome = run.run().map_err(|why| format!("{fault}: {why}"))?;
+        let names: BTreeSet<&str> = outcome.violations.iter().map(|one| one.invariant).collect();
+        let found = names.iter().any(|name| name.starts_with("limits_hold"));
+        noticed += usize::from(found);
+        println!("chaos: {fault}: {} as {names:?}", if found { "noticed" } else { "NOT noticed" });
+    }
+    println!("chaos: planted limits: {noticed} of {} noticed", PLANTED_LIMITS.len());
+    Ok(noticed == PLANTED_LIMITS.len())
 }
 
 /// One cluster after the other; true if every promise was kept and every lie noticed.
@@ -138,21 +185,8 @@ pub fn clusters(binary: &Path, all: &Clusters, keep: Option<PathBuf>) -> Result<
     let (mut good, mut lied) = (true, !all.lies);
     let mut sum = cluster::Measured::default();
     for seed in all.seeds.clone() {
-        let (nodes, faults, only) = (all.nodes, all.faults, all.only.clone());
-        let run = cluster::Run {
-            binary,
-            seed,
-            nodes,
-            faults,
-            only,
-            old: all.old.clone(),
-            bulk: all.bulk,
-            people: all.people,
-            until: all.until,
-            full_cpu: all.full_cpu,
-            lies: !lied,
-            keep: keep.clone(),
-        };
+        let mut run = all.run(binary, seed);
+        (run.lies, run.keep) = (!lied, keep.clone());
         let started = Instant::now();
         let outcome = run.run().map_err(|why| format!("cluster {seed}: {why}"))?;
         for violation in &outcome.violations {
@@ -160,6 +194,9 @@ pub fn clusters(binary: &Path, all: &Clusters, keep: Option<PathBuf>) -> Result<
         }
         let kept = outcome.violations.is_empty();
         println!("{}", outcome.measured);
+        if let Some(held) = &outcome.held {
+            println!("{held}");
+        }
         println!(
             "chaos: cluster {seed}: {} violations, {} s",
             outcome.violations.len(),

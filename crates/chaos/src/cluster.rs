@@ -2,47 +2,48 @@
 //! a receiver; one fault after the other from a plan that one seed makes; then everything heals, and
 //! the simulator's checker judges what was seen and what the database holds.
 //!
-//! Partitions are made by proxies (`proxy`) and not by network namespaces: without API keys a node
-//! serves loopback only, and a proxy can cut one direction, hold back what TCP would deliver later,
-//! or break off in the middle of an answer. A single pair of nodes is cut by rules for the connections
-//! of one process (`proxy::caller`).
+//! Partitions are made by proxies (`proxy`), which can cut one direction, hold back what TCP would deliver
+//! later, or break off in the middle of an answer. A single pair of nodes is cut by rules for the
+//! connections of one process (`proxy::caller`). With `--namespaces` each node has a network namespace of
+//! its own (`network`), serves an address that is not loopback, with an API key, and is parted from others
+//! by pulling its cable.
 
 mod apply;
+mod crowd;
 mod database;
 mod fault;
 pub mod lies;
 mod measure;
 mod members;
+mod network;
 mod planned;
+mod settled;
+pub mod strict;
+mod strict_lies;
 
 use crate::book::{Book, Pages, now, reset_clock};
-use crate::bulk::{Bulk, BulkClient, BulkWorker};
-use crate::client::{Client, Load};
+use crate::bulk::Bulk;
+use crate::client::Client;
 use crate::http::ask;
-use crate::limits::{
-    BULK_CLIENTS, BULK_WORKERS, CLUSTER_CALM, CLUSTER_CLIENTS, CLUSTER_FAULTS_MAX,
-    CLUSTER_HEAL_MIN, CLUSTER_HEAL_PATIENCE, CLUSTER_PACE, CLUSTER_QUEUES, CLUSTER_RECURRING,
-    CLUSTER_WORKERS, RECOVERY_PATIENCE, SETTLED_AFTER,
-};
-use crate::worker::Worker;
+use crate::limited::{self, Limited};
+use crate::limits::{CLUSTER_CALM, CLUSTER_FAULTS_MAX, CLUSTER_HEAL_MIN, CLUSTER_HEAL_PATIENCE};
 use crate::{receiver, story};
 use apply::Site;
 use database::Database;
-pub use fault::{KINDS, Kind};
+pub use fault::{KINDS, Kind, UNPLUGGED};
 pub use measure::Measured;
 use members::Members;
-use model::cluster::Renew;
-use model::{Epoch, NodeId, ShardId, Span, Time};
+use model::{Epoch, NodeId, ShardId, Time};
+use network::Network;
+use settled::{places, recovered, settled};
 use sim::checker::Violation;
 use sim::rng::Rng;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use store::Store;
 use store::memory::Dump;
 use store_postgres::PostgresStore;
 
@@ -82,6 +83,8 @@ pub struct Evidence {
     pub alarms: usize,
     pub losses: Losses,
     pub bulk: Bulk,
+    /// Where queues had limits.
+    pub strict: Option<strict::Strict>,
 }
 
 /// When the database forgot what it had acknowledged, because a replica that lacked it was promoted.
@@ -98,6 +101,8 @@ pub struct Losses {
 pub struct Outcome {
     pub evidence: Option<Evidence>,
     pub measured: Measured,
+    /// Where queues had limits.
+    pub held: Option<strict::Held>,
     pub violations: Vec<Violation>,
 }
 
@@ -118,6 +123,12 @@ pub struct Run<'a> {
     pub until: Option<u64>,
     /// How long `CpuFull` lasts.
     pub full_cpu: Duration,
+    /// Queues with limits, and a load that fills them.
+    pub limited: Option<Arc<Vec<Limited>>>,
+    /// Each node in a network namespace of its own.
+    pub namespaces: bool,
+    /// A fault of the core that every node is given.
+    pub planted: Option<&'a str>,
     /// What was seen is kept, so that lies can be told about it.
     pub lies: bool,
     /// Where what the nodes said is kept if a promise was broken.
@@ -138,16 +149,32 @@ impl Run<'_> {
             plan.len(),
             self.bulk.rate
         );
+        let network = match self.namespaces {
+            true => Some(Network::make(self.nodes)?),
+            false => None,
+        };
         let mut database = Database::start(plan.contains(&Kind::DiskFull))?;
         let book = Arc::new(Book::default());
-        let binaries = (self.binary, self.old.as_deref());
-        let mut members = Members::start(binaries, folder.path(), self.nodes, &database, &book)?;
+        let life = members::Life {
+            binary: self.binary,
+            old: self.old.as_deref(),
+            folder: folder.path(),
+            planted: self.planted,
+            network: network.as_ref(),
+        };
+        let mut members = Members::start(&life, self.nodes, &database, &book)?;
         // After the nodes: older ones make the tables of their own version.
         let watcher = PostgresStore::open(&Database::address(database.gate.address()))
             .map_err(|error| format!("the database: {error}"))?;
-        let hooks = receiver::start(book.clone(), rng.draw(), self.bulk.calm)?;
+        let here = network.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Network::host);
+        let hooks = receiver::start(book.clone(), rng.draw(), self.bulk.calm, here)?;
         let mut outcome = Outcome::default();
         recovered(&watcher, &mut members)?;
+        if let Some(queues) = &self.limited {
+            limited::limit(&members.addresses(), queues)?;
+            let watched = watcher.watch_leases();
+            watched.map_err(|error| format!("the leases: {error:?} {:?}", watcher.last_fault()))?;
+        }
         members.publish(true);
         let people = self.crowd(&book, hooks, &mut rng);
         let mut windows = Vec::new();
@@ -158,6 +185,7 @@ impl Run<'_> {
             book: &book,
             rng: &mut rng,
             losses: Losses::default(),
+            network: network.as_ref(),
             full_cpu: self.full_cpu,
             moved: 0,
         };
@@ -193,6 +221,14 @@ impl Run<'_> {
         let divergences = said.matches("memory and store disagreed").count() as u64;
         let alarms = said.matches(ALARM).count()
             + watcher.alerts().iter().filter(|alert| alert.contains(ALARM)).count();
+        let strict = match &self.limited {
+            Some(queues) => {
+                let watched = watcher.watched();
+                let watched = watched.map_err(|error| format!("the leases: {error:?}"))?;
+                Some(strict::Strict { queues: queues.to_vec(), watched })
+            }
+            None => None,
+        };
         let pages = std::mem::take(&mut *book.pages());
         let evidence = Evidence {
             pages,
@@ -204,8 +240,10 @@ impl Run<'_> {
             alarms,
             losses,
             bulk: self.bulk,
+            strict,
         };
         outcome.measured = measure::measure(&evidence);
+        outcome.held = strict::held(&evidence);
         outcome.measured.proxies = members.all.iter().fold((0, 0, 0), |sum, member| {
             let ((a, b, c), (d, e, f)) = (member.to_database.seen(), member.to_me.seen());
             (sum.0 + a + d, sum.1 + b + e, sum.2 + c + f)
@@ -265,41 +303,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn load(&self) -> Load {
-        Load { queues: CLUSTER_QUEUES, recurring_max: CLUSTER_RECURRING, pace: CLUSTER_PACE }
-    }
-
-    fn crowd(&self, book: &Arc<Book>, hooks: SocketAddr, rng: &mut Rng) -> Vec<JoinHandle<()>> {
-        let mut threads = Vec::new();
-        for _ in 0..if self.people { CLUSTER_CLIENTS } else { 0 } {
-            let client = Client { book: book.clone(), hooks, rng: rng.fork(2), load: self.load() };
-            threads.push(std::thread::spawn(move || client.run()));
-        }
-        for name in 0..if self.people { CLUSTER_WORKERS } else { 0 } {
-            let queues = (0..CLUSTER_QUEUES).map(|queue| format!("w{queue}")).collect();
-            let worker = Worker {
-                book: book.clone(),
-                name: format!("worker-{name}").into(),
-                rng: rng.fork(3),
-                zombies: Vec::new(),
-                queues,
-            };
-            threads.push(std::thread::spawn(move || worker.run()));
-        }
-        for _ in 0..if self.bulk.rate > 0 { BULK_CLIENTS } else { 0 } {
-            let (book, rng, rate) = (book.clone(), rng.fork(5), self.bulk.rate / BULK_CLIENTS);
-            let client = BulkClient { book, hooks, rng, bulk: self.bulk, rate };
-            threads.push(std::thread::spawn(move || client.run()));
-        }
-        let calm = self.bulk.calm;
-        for name in 0..if self.bulk.rate > 0 { BULK_WORKERS } else { 0 } {
-            let (book, name) = (book.clone(), format!("bulk-{name}").into());
-            let worker = BulkWorker { book, name, rng: rng.fork(6), calm };
-            threads.push(std::thread::spawn(move || worker.run()));
-        }
-        threads
-    }
-
     /// Nothing new is asked, holds are lifted, workers go on, until nothing is left to do.
     fn heal(
         &self,
@@ -355,6 +358,7 @@ impl Run<'_> {
 /// Every promise that was broken, by the checker and by what the plan knows.
 pub fn judge(evidence: Evidence) -> Vec<Violation> {
     let mut found = planned::judge(&evidence);
+    found.extend(strict::judge(&evidence));
     let since_stop = evidence.dump.now.since(evidence.stopped_at);
     let settings = story::cluster(evidence.healed_at, since_stop);
     let Evidence { pages, dump, divergences, losses, .. } = evidence;
@@ -364,80 +368,6 @@ pub fn judge(evidence: Evidence) -> Vec<Violation> {
 
 /// What duly says when it finds a replica that was promoted.
 const ALARM: &str = "a replica was promoted";
-
-/// Waits until every shard has an owner whose lease holds, and no node ended by itself.
-fn recovered(watcher: &PostgresStore, members: &mut Members) -> Result<Owners, String> {
-    let begun = Instant::now();
-    loop {
-        if let Some(why) = members.all.iter_mut().find_map(members::Member::ended) {
-            return Err(why);
-        }
-        let mut lacking = "the database does not answer".to_string();
-        if let Ok(cluster) = watcher.renew(Renew { node: WATCHER, ttl: Span::ZERO }) {
-            let alive = |node: NodeId| {
-                cluster.nodes.iter().any(|lease| lease.node == node && lease.expires > cluster.now)
-            };
-            let orphans = cluster.shards.iter().filter(|shard| !shard.owner.is_some_and(alive));
-            let orphans = orphans.count();
-            // A life that was killed a moment ago still has its lease, and looks like an owner.
-            let lives = |number: u32| {
-                let own = cluster.nodes.iter().filter(|lease| lease.node.node == number);
-                own.filter(|lease| lease.expires > cluster.now).count()
-            };
-            let ghosts = members.all.iter().any(|member| lives(member.number) > 1);
-            if orphans == 0
-                && !ghosts
-                && let Ok(owners) = watcher.owners()
-            {
-                return Ok(owners);
-            }
-            lacking = format!("{orphans} shards have no living owner");
-        }
-        if begun.elapsed() > RECOVERY_PATIENCE {
-            return Err(format!("no recovery in {RECOVERY_PATIENCE:?}: {lacking}"));
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-}
-
-/// Waits until every node has its share and no shard is on its way any more: what moves from now on
-/// moves because of the next fault. Places follow from the nodes' numbers, so once it is known at
-/// which node each shard is at home, that is what is waited for.
-fn settled(
-    watcher: &PostgresStore,
-    members: &mut Members,
-    home: &[Option<u32>],
-) -> Result<Owners, String> {
-    let begun = Instant::now();
-    let (mut last, mut since) = (recovered(watcher, members)?, Instant::now());
-    loop {
-        std::thread::sleep(LOOK_EVERY);
-        let owners = recovered(watcher, members)?;
-        if owners != last {
-            (last, since) = (owners, Instant::now());
-        }
-        let places = places(&last);
-        let is_there = match home.is_empty() {
-            true => members.all.iter().all(|member| {
-                let share = places.iter().filter(|place| **place == Some(member.number)).count();
-                share * members.all.len() * 2 > places.len()
-            }),
-            false => places == home,
-        };
-        let quiet = if home.is_empty() { SETTLED_AFTER * 3 } else { SETTLED_AFTER };
-        if is_there && since.elapsed() > quiet {
-            return Ok(last);
-        }
-        if begun.elapsed() > RECOVERY_PATIENCE {
-            let away = places.iter().zip(home).filter(|(place, home)| place != home).count();
-            return Err(format!("{away} shards are not at home after {RECOVERY_PATIENCE:?}"));
-        }
-    }
-}
-
-fn places(owners: &Owners) -> Vec<Option<u32>> {
-    owners.iter().map(|(_, owner, _)| owner.map(|id| id.node)).collect()
-}
 
 fn broken(invariant: &'static str, detail: String) -> Violation {
     Violation { invariant, detail }

@@ -5,6 +5,19 @@ use crate::limits::REQUEST_PATIENCE;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Error, Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The API key that everybody here uses, where nodes ask for one.
+static BEARER: Mutex<Option<String>> = Mutex::new(None);
+
+pub fn set_bearer(key: Option<String>) {
+    *BEARER.lock().unwrap_or_else(PoisonError::into_inner) = key;
+}
+
+fn bearer() -> Option<String> {
+    BEARER.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 #[derive(Debug)]
 pub struct Reply {
@@ -20,26 +33,39 @@ pub fn ask(
     body: &str,
     key: Option<&str>,
 ) -> Result<Reply> {
-    send(server, (method, path, "application/json"), body, key)
+    send(REQUEST_PATIENCE, server, (method, path, "application/json"), body, key)
+}
+
+/// The same, by somebody who does not wait so long.
+pub fn ask_within(
+    patience: Duration,
+    server: SocketAddr,
+    (method, path): (&str, &str),
+    body: &str,
+    key: Option<&str>,
+) -> Result<Reply> {
+    send(patience, server, (method, path, "application/json"), body, key)
 }
 
 /// Many things, each a line.
 pub fn post_lines(server: SocketAddr, path: &str, lines: &str, key: Option<&str>) -> Result<Reply> {
-    send(server, ("POST", path, "application/x-ndjson"), lines, key)
+    send(REQUEST_PATIENCE, server, ("POST", path, "application/x-ndjson"), lines, key)
 }
 
 fn send(
+    patience: Duration,
     server: SocketAddr,
     (method, path, kind): (&str, &str, &str),
     body: &str,
     key: Option<&str>,
 ) -> Result<Reply> {
-    let mut stream = TcpStream::connect_timeout(&server, REQUEST_PATIENCE)?;
-    stream.set_read_timeout(Some(REQUEST_PATIENCE))?;
+    let mut stream = TcpStream::connect_timeout(&server, patience)?;
+    stream.set_read_timeout(Some(patience))?;
     let key = key.map(|key| format!("Idempotency-Key: {key}\r\n")).unwrap_or_default();
+    let bearer = bearer().map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
     let length = body.len();
     let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nContent-Type: {kind}\r\n{key}\
+        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nContent-Type: {kind}\r\n{key}{bearer}\
          Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes())?;

@@ -96,3 +96,24 @@ pub const TAKEOVER_RATE: u64 = 1_000;
 pub const TAKEOVER_AHEAD: model::Span = model::Span::from_secs(10);
 /// Jobs per second while all cores are busy.
 pub const FULL_CPU_RATE: u64 = 200;
+
+/// Failovers of a cluster whose queues have limits, in CI.
+pub const LIMITED_CI: usize = 3;
+/// Of each of the eight sorts of limited queues there are so many.
+pub const LIMITED_SETS: u32 = 1;
+/// More jobs than may run wait in each: a place that is given twice is taken.
+pub const LIMITED_WAITING: usize = 6;
+pub const LIMITED_CLIENTS: usize = 6;
+/// Workers with each of the two lengths of leases.
+pub const LIMITED_WORKERS: usize = 3;
+/// Leases of pull workers, in seconds: shorter than a takeover takes, and longer.
+pub const LIMITED_LEASES: [i64; 2] = [3, 15];
+/// Runs of one claim.
+pub const LIMITED_CLAIM: u64 = 12;
+/// A node that does not answer by then is left for another: leases are short.
+pub const LIMITED_PATIENCE: Duration = Duration::from_secs(4);
+/// A failover is found by a planted fault within so many.
+pub const LIMITED_PLANTED: usize = 6;
+
+/// Faults of a cluster whose nodes have network namespaces, in CI.
+pub const NAMESPACES_CI: usize = 2;

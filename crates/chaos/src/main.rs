@@ -14,6 +14,7 @@ mod campaign;
 mod client;
 mod cluster;
 mod http;
+mod limited;
 mod limits;
 mod million;
 mod proxy;
@@ -58,6 +59,9 @@ struct Args {
     /// Only faults of this kind; may be given several times
     #[arg(long, value_name = "KIND", value_parser = kind)]
     only: Vec<cluster::Kind>,
+    /// Each node in a network namespace of its own, which is made and removed here; needs root and iproute2
+    #[arg(long)]
+    namespaces: bool,
     /// An older duly: nodes of a cluster begin with it and change, and change back
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
@@ -70,6 +74,10 @@ struct Args {
     /// So many deaths, freezes and partitions under 1,000 fires per second, and how long each takes
     #[arg(long, value_name = "COUNT")]
     takeovers: Option<usize>,
+    /// So many failovers while queues are full that allow 1 and 7 at once, counted by the leases and where
+    /// the work is done. With --planted: faults of limits in the server, each of which must be noticed
+    #[arg(long, value_name = "COUNT")]
+    limited: Option<usize>,
     /// All cores busy for so long, for example 60m; no shard may change its owner
     #[arg(long, value_name = "TIME", value_parser = time)]
     full_cpu: Option<Duration>,
@@ -120,7 +128,12 @@ fn clusters(args: &Args) -> campaign::Clusters {
         people: true,
         until: None,
         full_cpu: args.full_cpu.unwrap_or(limits::FULL_CPU),
+        limited: args.limited.is_some(),
+        namespaces: args.namespaces,
     };
+    if args.namespaces && settings.only.is_empty() {
+        settings.only = cluster::UNPLUGGED.into_iter().chain([cluster::Kind::NodeKilled]).collect();
+    }
     let rate = |rate: u64, default: u64| if rate == 0 { default } else { rate };
     if args.calm.is_some() {
         settings.only = vec![cluster::Kind::RollingRestart, cluster::Kind::NodeDrained];
@@ -136,6 +149,8 @@ fn clusters(args: &Args) -> campaign::Clusters {
         (settings.faults, settings.people) = (count, false);
         let (rate, ahead) = (rate(args.rate, limits::TAKEOVER_RATE), Some(limits::TAKEOVER_AHEAD));
         settings.bulk = bulk::Bulk { rate, webhooks: 100, ahead, calm: true };
+    } else if let Some(count) = args.limited {
+        settings = limited(settings, count);
     } else if args.full_cpu.is_some() {
         (settings.only, settings.faults) = (vec![cluster::Kind::CpuFull], 1);
         settings.bulk.rate = rate(args.rate, limits::FULL_CPU_RATE);
@@ -143,8 +158,25 @@ fn clusters(args: &Args) -> campaign::Clusters {
     settings
 }
 
+/// A cluster whose queues have limits, and whose owners are killed, frozen and cut off.
+fn limited(mut settings: campaign::Clusters, failovers: usize) -> campaign::Clusters {
+    use cluster::Kind::{DatabaseApart, DatabaseUnheard, NodeFrozen, NodeKilled};
+    if settings.only.is_empty() {
+        settings.only = vec![NodeKilled, NodeFrozen, DatabaseApart, DatabaseUnheard];
+    }
+    (settings.faults, settings.people, settings.limited) = (failovers, false, true);
+    settings
+}
+
 fn run(args: &Args) -> Result<bool, String> {
     let binary = server::binary()?;
+    let vain = args.only.iter().find(|kind| args.namespaces && kind.is_between_proxies());
+    if let Some(kind) = vain {
+        return Err(format!(
+            "--only {kind:?}: with --namespaces nodes reach each other directly; PairUnplugged and \
+             NodeUnplugged part them"
+        ));
+    }
     if let Some(jobs) = args.start_with {
         million::run(&binary, jobs)?;
     }
@@ -162,11 +194,14 @@ fn run(args: &Args) -> Result<bool, String> {
     if let Some(seeds) = seeds {
         good &= campaign::worlds(&binary, seeds, keep)?;
     }
-    if args.ci || args.planted {
+    if args.ci || (args.planted && args.limited.is_none()) {
         good &= campaign::planted(&binary)?;
     }
-    let mode =
-        args.ci || args.calm.is_some() || args.takeovers.is_some() || args.full_cpu.is_some();
+    let mode = args.ci
+        || args.calm.is_some()
+        || args.takeovers.is_some()
+        || args.limited.is_some()
+        || args.full_cpu.is_some();
     if let Some(seed) = args.cluster.or(mode.then_some(0)) {
         let seed = if seed == 0 { node::random::bits() >> 24 } else { seed };
         let mut settings = clusters(args);
@@ -175,8 +210,23 @@ fn run(args: &Args) -> Result<bool, String> {
             // Where nobody has an older one, a node changes to the same.
             settings.old = Some(binary.clone());
         }
+        if args.limited.is_some() && args.planted {
+            return Ok(good & campaign::planted_limits(&binary, &settings)?);
+        }
         good &= campaign::clusters(&binary, &settings, args.keep.clone())?;
         if args.ci {
+            let few = limited(clusters(args), limits::LIMITED_CI);
+            let few = campaign::Clusters { seeds: settings.seeds.clone(), ..few };
+            good &= campaign::clusters(&binary, &few, args.keep.clone())?;
+            if rustix::process::geteuid().is_root() {
+                let mut apart = clusters(args);
+                apart.only = cluster::UNPLUGGED.to_vec();
+                (apart.faults, apart.namespaces) = (limits::NAMESPACES_CI, true);
+                (apart.seeds, apart.lies) = (settings.seeds.clone(), false);
+                good &= campaign::clusters(&binary, &apart, args.keep.clone())?;
+            } else {
+                println!("chaos: no namespaces: they need root");
+            }
             // In a cluster of its own: what was answered before a loss cannot be judged.
             (settings.only, settings.faults) = (vec![cluster::Kind::TailLost], 1);
             (settings.lies, settings.old) = (false, None);

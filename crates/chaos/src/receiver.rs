@@ -1,7 +1,7 @@
 //! The webhooks' receiver. It outlives the server, answers as the dice say, and writes down what it
 //! got and what it answered.
 
-use crate::book::{Book, Got, Said, now};
+use crate::book::{Book, Execution, Got, Said, now};
 use crate::http::{header, message};
 use crate::limits::{CONNECTIONS_MAX, KNOWN_MAX, REQUEST_PATIENCE};
 use model::{RunId, Text, Time, Token};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use shard::command::End;
 use sim::rng::Rng;
 use std::io::{BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,8 +18,8 @@ use std::time::Duration;
 const HANGS_UP: u64 = 97;
 
 /// Listens until the world is over. `calm`: every call succeeds at once.
-pub fn start(book: Arc<Book>, seed: u64, calm: bool) -> Result<SocketAddr, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+pub fn start(book: Arc<Book>, seed: u64, calm: bool, at: IpAddr) -> Result<SocketAddr, String> {
+    let listener = TcpListener::bind((at, 0)).map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     std::thread::spawn(move || {
         let open = Arc::new(AtomicUsize::new(0));
@@ -53,6 +53,7 @@ fn serve(book: &Book, stream: TcpStream, mut rng: Rng, calm: bool) {
         let Some(got) = got(&head, &body, at) else { return };
         let (run, token) = (got.run, got.token);
         book.pages().got.push(got);
+        let work = Work::begin(book, (run, token), at, &body);
         if !calm && rng.per_mille(150) {
             std::thread::sleep(Duration::from_millis(rng.below(250)));
         }
@@ -61,6 +62,7 @@ fn serve(book: &Book, stream: TcpStream, mut rng: Rng, calm: bool) {
         let most = if first { 100 } else { HANGS_UP };
         let dice = if calm { 0 } else { rng.below(most) };
         first = false;
+        work.end(book);
         let Some(line) = answer(book, run, token, dice) else { return };
         // Connections are kept most times, as by a real server, and closed by some.
         let closes = !calm && rng.below(4) == 0;
@@ -69,6 +71,29 @@ fn serve(book: &Book, stream: TcpStream, mut rng: Rng, calm: bool) {
             format!("HTTP/1.1 {line}\r\nContent-Length: 2\r\nConnection: {kept}\r\n\r\n{{}}");
         if reader.get_mut().write_all(answer.as_bytes()).is_err() || closes {
             return;
+        }
+    }
+}
+
+/// What a webhook asks for whose payload says how long it takes. The work is done to its end even if
+/// the caller is gone meanwhile: the worst receiver that a limit has to live with.
+struct Work(Option<(usize, Duration)>);
+
+impl Work {
+    fn begin(book: &Book, (run, token): (RunId, Token), begin: Time, body: &[u8]) -> Work {
+        let payload: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
+        let Some(millis) = payload["ms"].as_u64() else { return Work(None) };
+        book.begun(run, &payload);
+        let mut pages = book.pages();
+        pages.executions.push(Execution { run, token, begin, end: None });
+        Work(Some((pages.executions.len() - 1, Duration::from_millis(millis))))
+    }
+
+    fn end(self, book: &Book) {
+        let Some((place, takes)) = self.0 else { return };
+        std::thread::sleep(takes);
+        if let Some(execution) = book.pages().executions.get_mut(place) {
+            execution.end = Some(now());
         }
     }
 }

@@ -142,7 +142,12 @@ fn start(got: &Got, stored: &Stored<'_>) -> Start {
     }
     let lease = stored.leases.get(&got.run).filter(|lease| lease.token == got.token);
     let (holder, request) = match (&got.worker, lease) {
-        (Some((name, request)), _) => (Holder::Worker(name.clone()), *request),
+        // A shard is asked again under another number for what is left of a claim.
+        (Some((name, request)), lease) => {
+            let holder = Holder::Worker(name.clone());
+            let lease = lease.filter(|lease| lease.holder == holder);
+            (holder, lease.map_or(*request, |lease| lease.request))
+        }
         (None, Some(lease)) => (lease.holder.clone(), lease.request),
         // A number of its own for every attempt; tokens are a shard's.
         (None, None) => (Holder::Node(NodeId { node: 1, boot: 0 }), one_of(got)),
@@ -179,14 +184,23 @@ fn settles(pages: &Pages, stored: &Stored<'_>) -> Vec<SettleSeen> {
     }
     // What a node says about attempts of its own nobody outside hears: it hands back a claim that
     // nobody got (which is cancelled, if that was asked meanwhile), and it stops a webhook whose run
-    // was cancelled. That somebody asked for the cancel is checked (`cancelled_only_if_asked`).
+    // was cancelled. That somebody asked for the cancel is checked (`cancelled_only_if_asked`). And it
+    // puts a webhook off whose destination has no room or fails, which the receiver never sees.
     let got: BTreeSet<(RunId, Token)> = pages.got.iter().map(|got| (got.run, got.token)).collect();
     for row in stored.dump.shards.iter().flat_map(|shard| &shard.history) {
         let webhook = row.flow.as_ref().is_some_and(|flow| &*flow.kind == "http");
         let unheard = row.token != Token::NONE && !got.contains(&(row.run, row.token));
         let end = match row.status {
             Status::Released if unheard => End::Released,
+            Status::Snoozed if unheard && webhook => {
+                End::Snoozed { until: row.next.unwrap_or(row.finished) }
+            }
             Status::Cancelled if unheard || webhook => End::Released,
+            // Its host had no room: it comes again, and nothing was sent.
+            Status::Snoozed if unheard && webhook => match row.next {
+                Some(until) => End::Snoozed { until },
+                None => continue,
+            },
             _ => continue,
         };
         let (run, token) = (row.run, row.token);

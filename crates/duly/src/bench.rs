@@ -9,7 +9,8 @@ use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What to do: submit, single, noop, drain, webhook, burst, burst-webhook, spread, or all
+    /// What to do: submit, single, noop, drain, webhook, burst, burst-webhook, spread, spread-webhook, fill,
+    /// recurring, stampede, tenants, or all (but the last four, which leave or need other work)
     #[arg(default_values_t = ["all".to_string()])]
     works: Vec<String>,
     /// How many jobs each
@@ -24,6 +25,15 @@ pub struct Args {
     /// The size of each payload
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(0..=65_536))]
     payload_bytes: u64,
+    /// The queue of the jobs, if one work is done; else each has one of its own
+    #[arg(long, value_name = "NAME")]
+    queue: Option<String>,
+    /// The group of the jobs: of `fill`, to put one tenant's work into a queue
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    /// Jobs that arrive in a second, in `tenants`
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    rate: u64,
     /// Give a work up after so many seconds
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     time_limit: u64,
@@ -52,7 +62,12 @@ pub fn run(args: &Args) -> Result<String, Failure> {
         let options = Options {
             server: server.clone(),
             // The works follow each other, and what one left behind is not another one's.
-            queue: format!("bench-{}-{}", std::process::id(), rows.len()),
+            queue: args
+                .queue
+                .clone()
+                .unwrap_or_else(|| format!("bench-{}-{}", std::process::id(), rows.len())),
+            group: args.group.clone(),
+            rate: args.rate,
             jobs: args.jobs,
             batch: usize::try_from(args.batch).unwrap_or(limits::BATCH),
             connections: usize::try_from(args.connections).unwrap_or(1),

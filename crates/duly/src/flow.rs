@@ -36,7 +36,7 @@ pub struct Flow {
     #[arg(long, value_name = "BOOL", env = "DULY_BREAKER_SPEND_RETRIES", default_value = "false", action = clap::ArgAction::Set)]
     breaker_spend_retries: bool,
     /// What a namespace (* for all that have none of their own) may submit, in the whole cluster, as
-    /// NAMESPACE,submissions=100/s,burst=200,bytes=10MB/s,in_flight=50; may be given several times, in the environment
+    /// NAMESPACE,submissions=100/s,burst=200,bytes=10MB/s,waiting=10000,jobs=500,fires=600/m,in_flight=50; may be given several times, in the environment
     /// with semicolons
     #[arg(long, value_name = "QUOTA", env = "DULY_QUOTA", value_delimiter = ';', value_parser = flow_flag::quota)]
     quota: Vec<(String, Quota)>,

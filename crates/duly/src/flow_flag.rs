@@ -4,6 +4,7 @@ use crate::flag;
 use executor::limits::LIMIT_IN_FLIGHT_MAX;
 use executor::place::Place;
 use executor::shares::Limit;
+use http_api::limits::QUOTA_COUNT_MAX;
 use http_api::quota::{EVERYBODY, Quota};
 use node::bucket::Rate;
 use wire::host::{self, Host};
@@ -66,8 +67,30 @@ fn in_flight(text: &str) -> Result<u32, String> {
     number.ok_or_else(wrong)
 }
 
+fn count(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=QUOTA_COUNT_MAX).contains(number));
+    number.ok_or_else(|| format!("a whole number from 1 to {QUOTA_COUNT_MAX} is expected"))
+}
+
+/// `600/m`: so many fires in a time, and as many as it allows in a minute at once.
+fn fires(text: &str) -> Result<model::Rate, String> {
+    let wrong = || format!("{text:?} is not a rate of fires; write one like 600/m, 10/s or 100/h");
+    let (count, unit) = text.split_once('/').ok_or_else(wrong)?;
+    let (seconds, minutes) = match unit {
+        "s" => (1, 1),
+        "m" => (60, 1),
+        "h" => (3_600, 60),
+        _ => return Err(wrong()),
+    };
+    let starts = count.parse().ok().filter(|count| (1..=QUOTA_COUNT_MAX).contains(count));
+    let starts: u32 = starts.ok_or_else(wrong)?;
+    let per = model::Span::from_secs(seconds);
+    Ok(model::Rate { starts, per, burst: (starts / minutes).max(1) })
+}
+
 pub fn quota(text: &str) -> Result<(String, Quota), String> {
-    let (name, pairs) = pairs(text, &["submissions", "burst", "bytes", "in_flight"])?;
+    let known = ["submissions", "burst", "bytes", "waiting", "jobs", "fires", "in_flight"];
+    let (name, pairs) = pairs(text, &known)?;
     if name != EVERYBODY && !node::namespaces::is_name(&name) {
         return Err(format!(
             "{name:?} is not a namespace; * stands for all that have no own quota"
@@ -87,6 +110,9 @@ pub fn quota(text: &str) -> Result<(String, Quota), String> {
                 quota.bytes = Some(Rate { per_s, burst: per_s.max(1.0) });
             }
             "in_flight" => quota.in_flight = Some(in_flight(&value)?),
+            "waiting" => quota.waiting = Some(count(&value).map_err(told)?),
+            "fires" => quota.fires = Some(fires(&value).map_err(told)?),
+            "jobs" => quota.jobs = Some(count(&value).map_err(told)?),
             _ => at_once = Some(burst(&value)?),
         }
     }
@@ -172,6 +198,10 @@ mod tests {
             ("a,burst=3", "burst belongs to"),
             ("a,submissions=1/s,burst=0", "from 1 on"),
             ("a,bytes=x/s", "bytes: "),
+            ("a,waiting=0", "waiting: a whole number from 1"),
+            ("a,fires=10", "fires: "),
+            ("a,fires=10/d", "600/m"),
+            ("a,jobs=many", "jobs: a whole number from 1"),
         ] {
             let said = quota(bad).expect_err(bad);
             assert!(said.contains(words), "{bad}: {said}");

@@ -9,7 +9,8 @@ use node::clock::EmbeddedClock;
 use std::sync::Arc;
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
-    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
+    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
+    Search,
 };
 use store::{Committed, MemoryStore, Store, StoreAbout, StoreError};
 
@@ -104,6 +105,14 @@ impl Search for ClockedMemory {
         soon: Span,
     ) -> Result<QueueCounts, StoreError> {
         self.now().queue_counts(namespace, queue, soon)
+    }
+
+    fn namespace_counts(
+        &self,
+        namespace: Namespace,
+        limit: usize,
+    ) -> Result<NamespaceCounts, StoreError> {
+        self.now().namespace_counts(namespace, limit)
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {

@@ -73,8 +73,11 @@ pub struct SetArgs {
     /// Starts that a group has in its turn, for example cust-42=3; may be given several times
     #[arg(long, value_name = "GROUP=COUNT")]
     weight: Vec<String>,
+    /// The service level: a run that is ready starts within this, for example 30s
+    #[arg(long, value_name = "DURATION")]
+    start_within: Option<String>,
     /// Take all limits off
-    #[arg(long, conflicts_with_all = ["max_running", "rate", "group_max_running", "group_rate", "weight"])]
+    #[arg(long, conflicts_with_all = ["max_running", "rate", "group_max_running", "group_rate", "weight", "start_within"])]
     clear: bool,
     #[command(flatten)]
     out: Out,
@@ -203,16 +206,18 @@ fn limits(args: &SetArgs) -> Result<Value, Failure> {
         || args.rate.is_some()
         || args.group_max_running.is_some()
         || args.group_rate.is_some()
+        || args.start_within.is_some()
         || !weights.is_empty();
     if !given && !args.clear {
         return Err(usage(
-            "nothing to set: give --max-running, --rate, --group-max-running, --group-rate or --weight, or --clear to take all limits off".to_string(),
+            "nothing to set: give --max-running, --rate, --group-max-running, --group-rate, --weight or --start-within, or --clear to take all limits off".to_string(),
         ));
     }
     Ok(json!({
         "max_running": args.max_running,
         "rate": args.rate,
         "burst": args.burst,
+        "start_within": args.start_within,
         "groups": {
             "max_running": args.group_max_running,
             "rate": args.group_rate,

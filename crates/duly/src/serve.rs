@@ -185,6 +185,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
     let (quotas, allowed) = (args.flow.quotas(), args.allow_command.clone());
     let api = Arc::new(Api::new(node.handle(), listen, vault, tester, known, quotas, allowed));
     api.ring.fill(&keys);
+    tasks.start(http_api::quota_fires::follow(api.clone()));
     let others = joined.map(|joined| {
         api.join(joined.peers.clone());
         tasks.start(http_api::keys::follow(api.clone()));

@@ -3,6 +3,8 @@
 
 use crate::jobs::{body_hash, json_text, key_header};
 use crate::limits::{BACKFILL_RATE, BACKFILL_RATE_MAX, DRY_RUN_MAX, READ_PAGE};
+use crate::quota::Submitter;
+use crate::quota_counts::Adds;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, find, operations};
@@ -33,6 +35,7 @@ struct Request {
 pub async fn backfill(
     State(api): Shared,
     Tenant(namespace): Tenant,
+    submitter: Submitter,
     Path(job): Path<String>,
     headers: HeaderMap,
     body: Bytes,
@@ -44,6 +47,7 @@ pub async fn backfill(
     if request.dry_run {
         return dry_run(&api, &row, &spec, &request).await;
     }
+    submitter.admit(&api, Adds::Run, 0).await?;
     // The job is part of what the key was used for.
     let key = key_header(&headers)?.map(|key| KeyOf {
         key: Text::from(key),

@@ -1,10 +1,12 @@
 //! Many jobs in one request: as `{"jobs": […]}`, or one per line (NDJSON), which is read as it comes.
 //! Items are independent: one that is refused leaves the others made. Answers stand in order.
 
+use crate::claiming::together;
 use crate::door::RequestId;
-use crate::jobs::{HeaderKey, asked_by, json_text, key_header, read};
+use crate::jobs::{HeaderKey, adds, asked_by, json_text, key_header, read};
 use crate::limits::{BATCH_MAX, BATCH_SLICE, BATCH_SLICE_BYTES, BODY_MAX, LINE_MAX, NDJSON_MAX};
 use crate::quota::Submitter;
+use crate::quota_counts::Adds;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, naming};
@@ -35,7 +37,17 @@ pub async fn batch(
     let lines = kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(NDJSON));
     let key = key_header(request.headers())?;
     let submitter = request.extensions().get::<Submitter>().cloned().ok_or_else(unexpected)?;
-    let mut maker = Maker { api: &api, namespace, submitter, paid: 1, request_id, key, new: false };
+    let mut maker = Maker {
+        api: &api,
+        namespace,
+        submitter,
+        paid: 1,
+        runs: 0,
+        jobs: 0,
+        request_id,
+        key,
+        new: false,
+    };
     let body = request.into_body();
     let results = if lines { maker.by_lines(body).await? } else { maker.whole(body).await? };
     let headers = [("idempotency-replayed", if maker.new { "false" } else { "true" })];
@@ -62,6 +74,9 @@ struct Maker<'a> {
     submitter: Submitter,
     /// Items that the quota was asked for already: the door asked for the first.
     paid: u32,
+    /// Let in by this request.
+    runs: usize,
+    jobs: usize,
     request_id: RequestId,
     /// Of the whole batch: each item gets one of its own from it, by its place.
     key: Option<String>,
@@ -153,6 +168,10 @@ impl Maker<'_> {
                 .and_then(|text| self.pay().map(|()| text))
                 .and_then(|text| read(api, namespace, text, &pointer(place), key))
                 .map(|job| asked_by(job, &self.request_id));
+            let job = match job {
+                Ok(job) => self.admit(&job).await.map(|()| job),
+                Err(refusal) => Err(refusal),
+            };
             match job {
                 // A name is reserved on its own.
                 Ok(job) if job.spec.name.is_some() => {
@@ -174,8 +193,12 @@ impl Maker<'_> {
                 Err(refusal) => results[index] = refused(&refusal),
             }
         }
-        for (shard, (places, jobs)) in shards {
-            match api.node.call(shard, Command::Submit(jobs)).await {
+        // All at once, so that a batch for many queues takes as long as its slowest shard.
+        let asked = shards.into_iter().map(|(shard, (places, jobs))| async move {
+            (places, api.node.call(shard, Command::Submit(jobs)).await)
+        });
+        for (places, answer) in together(asked.collect()).await {
+            match answer {
                 Answer::Submitted(answers) => {
                     for (index, answer) in places.into_iter().zip(answers) {
                         results[index] = self.one(answer.map_err(Refusal::from));
@@ -189,6 +212,18 @@ impl Maker<'_> {
             }
         }
         results
+    }
+
+    /// The first item may ask the store how much there is; the others are counted beside it.
+    async fn admit(&mut self, job: &NewJob) -> Result<(), Refusal> {
+        let adds = adds(&job.spec);
+        let beside = match adds {
+            Adds::Run => &mut self.runs,
+            Adds::Job => &mut self.jobs,
+        };
+        self.submitter.admit(self.api, adds, *beside).await?;
+        *beside += 1;
+        Ok(())
     }
 
     fn pay(&mut self) -> Result<(), Refusal> {

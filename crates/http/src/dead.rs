@@ -5,6 +5,8 @@ use crate::backfill::read_rate;
 use crate::jobs::{body_hash, json_text, key_header};
 use crate::limits::{BULK_RATE, BULK_RATE_MAX, GROUP_ERROR_MAX, GROUPED_MAX, IDS_MAX, READ_PAGE};
 use crate::query::Query;
+use crate::quota::Submitter;
+use crate::quota_counts::Adds;
 use crate::refusal::{Answered, Refusal};
 use crate::run_read::time;
 use crate::tenant::Tenant;
@@ -170,9 +172,11 @@ fn read_filter(mut filter: Object<'_>, faults: &mut Faults) -> Wanted {
 pub async fn replay(
     State(api): Shared,
     Tenant(namespace): Tenant,
+    submitter: Submitter,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
+    submitter.admit(&api, Adds::Run, 0).await?;
     begin(&api, namespace, Verb::Replay, &headers, &body).await
 }
 

@@ -178,8 +178,11 @@ pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -
         Err(refusal) => refusal.into_response(),
     };
     response.extensions_mut().insert(Answering(gate.route));
-    if let Some(left) = submitter.and_then(|one| quota::headers(&one.left(&gate.api))) {
-        response.extensions_mut().insert(Limited(left));
+    if let Some(one) = submitter {
+        let (left, held) = (one.left(&gate.api), one.held(&gate.api).await);
+        if let Some(left) = quota::headers(&left, &held) {
+            response.extensions_mut().insert(Limited(left));
+        }
     }
     response
 }

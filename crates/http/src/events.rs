@@ -257,6 +257,9 @@ fn details(what: &What) -> Value {
         What::DestinationOpened { host, until } => {
             json!({"host": host.as_ref(), "next_probe_at": time(*until)})
         }
+        What::FiredLate { due, reason } => {
+            json!({"due_at": time(*due), "reason": reason.as_ref()})
+        }
         What::DestinationClosed { host } => json!({"host": host.as_ref()}),
         What::OperationOver { id } => json!({"operation_id": operations::id_of(*id)}),
         _ => json!({}),

@@ -277,6 +277,17 @@ async fn not_there(
         let mut one = reason("paused", message);
         one.until = job.pause.and_then(|pause| pause.until).map(time);
         reasons.push(one);
+    } else if let Some(pause) = job.pause.as_ref().filter(|_| job.state == JobState::Active)
+        && at <= now
+    {
+        let message = match &*pause.reason {
+            "fires_quota" => "It waits: its namespace has fired as often as its quota allows.",
+            "waiting_quota" => "It waits: as many runs of its namespace wait as its quota allows.",
+            _ => "It waits: the service level of its queue is broken, and its priority is low.",
+        };
+        let mut one = reason("delayed", message.to_string());
+        one.until = pause.until.map(time);
+        return Ok(("delayed", vec![due(one, at)]));
     } else if job.state != JobState::Active {
         let message = format!("Its job is {}.", crate::job_read::state(job.state));
         reasons.push(reason("job_over", message));

@@ -6,6 +6,7 @@ use crate::job_patch::{IfMatch, read_if_match};
 use crate::job_read::{self, etag};
 use crate::job_update::{current, keep_anchor, mismatch, update};
 use crate::jobs::{self, json_text};
+use crate::quota::Submitter;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, find, naming};
@@ -17,7 +18,7 @@ use hyper::{HeaderMap, StatusCode};
 use model::row::JobState;
 use model::{JobId, Namespace, Spec, Text};
 use node::names;
-use shard::command::{Answer, Command, NewJob};
+use shard::command::{Answer, Command, NewJob, Submitted};
 use std::sync::Arc;
 use wire::Faults;
 use wire::job::is_name;
@@ -26,6 +27,7 @@ pub async fn put(
     State(api): Shared,
     Tenant(namespace): Tenant,
     request_id: RequestId,
+    submitter: Submitter,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
@@ -52,7 +54,7 @@ pub async fn put(
             let detail = "there is no such job, so no version of it matches";
             Err(Refusal::new(StatusCode::PRECONDITION_FAILED, "version", detail))
         }
-        None => match naming::submit(&api, job.clone()).await {
+        None => match make(&api, &submitter, job.clone()).await {
             Ok(made) => answer(&api, namespace, naming::id_of(&made), StatusCode::CREATED).await,
             // Somebody applied the same name at the same moment: then it is there to be changed.
             Err(refusal) if refusal.code == "name_taken" => {
@@ -63,6 +65,11 @@ pub async fn put(
             Err(refusal) => Err(refusal),
         },
     }
+}
+
+async fn make(api: &Api, submitter: &Submitter, job: NewJob) -> Result<Submitted, Refusal> {
+    submitter.admit(api, jobs::adds(&job.spec), 0).await?;
+    naming::submit(api, job).await
 }
 
 /// The unfinished job that the address names.

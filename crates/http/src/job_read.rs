@@ -14,7 +14,7 @@ use model::read::{Page, Read};
 use model::row::{JobRow, JobState, Key, Row, RunRow};
 use model::{Cause, JobId, Namespace, RunId, Span, Spec};
 use std::sync::Arc;
-use wire::answer::{Counts, Job, LastRun, Paused, Run};
+use wire::answer::{Counts, Delayed, Job, LastRun, Paused, Run};
 
 pub async fn show(
     State(api): Shared,
@@ -76,7 +76,14 @@ pub fn of_row(row: &JobRow, spec: &Spec) -> Job {
             backfills: row.backfills,
             reruns: row.reruns,
         }),
-        paused: row.pause.as_ref().map(|pause| Paused {
+        delayed: row.pause.as_ref().filter(|_| row.state == JobState::Active).map(|pause| {
+            Delayed {
+                reason: pause.reason.to_string(),
+                fired_at: None,
+                until: pause.until.map(time),
+            }
+        }),
+        paused: row.pause.as_ref().filter(|_| row.state == JobState::Paused).map(|pause| Paused {
             by: paused_by(&pause.reason),
             reason: pause.reason.to_string(),
             since: time(pause.since),

@@ -2,6 +2,8 @@
 
 use crate::jobs::{body_hash, key_header, optional_text};
 use crate::limits::{PAYLOAD_MAX, REASON_MAX};
+use crate::quota::Submitter;
+use crate::quota_counts::Adds;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::run_read::name;
 use crate::tenant::Tenant;
@@ -110,6 +112,7 @@ pub async fn pause(
 pub async fn trigger(
     State(api): Shared,
     Tenant(namespace): Tenant,
+    submitter: Submitter,
     Path(job): Path<String>,
     headers: HeaderMap,
     body: Bytes,
@@ -121,6 +124,7 @@ pub async fn trigger(
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
+    submitter.admit(&api, Adds::Run, 0).await?;
     // The job is part of what the key was used for.
     let key = key_header(&headers)?.map(|key| KeyOf {
         key: Text::from(key),

@@ -2,6 +2,8 @@
 
 use crate::door::RequestId;
 use crate::limits::KEY_MAX;
+use crate::quota::Submitter;
+use crate::quota_counts::Adds;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::Tenant;
 use crate::{Api, Shared, naming, spec, warnings};
@@ -28,6 +30,7 @@ pub async fn create(
     State(api): Shared,
     Tenant(namespace): Tenant,
     request_id: RequestId,
+    submitter: Submitter,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answered {
@@ -36,6 +39,7 @@ pub async fn create(
     let job = read(&api, namespace, text, "", header.map(HeaderKey::Own))?;
     let job = asked_by(job, &request_id);
     let spec = job.spec.clone();
+    submitter.admit(&api, adds(&spec), 0).await?;
     let paused = job.paused;
     let submitted = naming::submit(&api, job).await?;
     let created = created(&spec, paused, &submitted, api.node.now());
@@ -54,6 +58,11 @@ pub enum HeaderKey {
     Batch(String, usize),
     /// Of a row of an outbox, unless the job has a key of its own.
     Outbox(String),
+}
+
+/// What a job counts as.
+pub fn adds(spec: &Spec) -> Adds {
+    if spec.schedule.is_recurring() { Adds::Job } else { Adds::Run }
 }
 
 /// Who asked goes with the job: every attempt sends it.

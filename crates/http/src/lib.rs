@@ -7,6 +7,7 @@ mod about;
 mod backfill;
 mod batch;
 mod body;
+mod claiming;
 pub mod cluster;
 pub mod cursor;
 mod dashboard;
@@ -48,6 +49,8 @@ mod query;
 mod queue_groups;
 mod queues;
 pub mod quota;
+pub mod quota_counts;
+pub mod quota_fires;
 mod quota_read;
 mod rates;
 mod refusal;
@@ -99,6 +102,7 @@ pub struct Api {
     pub requests: metrics::Requests,
     pub ring: keys::Ring,
     pub quotas: quota::Quotas,
+    pub(crate) counts: quota_counts::Counts,
     pub namespaces: Namespaces,
     pub(crate) workers: workers::Workers,
     pub(crate) progress: progress::Progresses,
@@ -136,6 +140,7 @@ impl Api {
             requests,
             ring,
             quotas,
+            counts: quota_counts::Counts::default(),
             namespaces,
             workers: workers::Workers::default(),
             progress: progress::Progresses::default(),

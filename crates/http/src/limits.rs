@@ -67,6 +67,10 @@ pub const DOCTOR_LATE: Span = Span::from_secs(10);
 pub const DOCTOR_TRIES: usize = 5;
 /// What a claim's call may take beyond its wait.
 pub const CLAIM_MARGIN: Span = Span::from_secs(5);
+/// How much later than the first the other shards of a claim may answer.
+pub const CLAIM_GATHER: Duration = Duration::from_millis(500);
+/// How often shards that had enough are asked for what is left of a claim.
+pub const CLAIM_AGAIN_MAX: usize = 2;
 /// Running runs that a job shows.
 pub const RUNNING_SHOWN: usize = 20;
 /// The longest `?wait=` for the end of a run.
@@ -124,6 +128,23 @@ pub const HOLDS_NAMESPACES: usize = 10_000;
 /// Flows of a queue that are looked at for its groups, and runs that are counted in each.
 pub const GROUP_FLOWS: usize = 200;
 pub const GROUP_RUNS: usize = 500;
+/// A count of what a namespace has is trusted for so long, and counting goes so far beyond the limit.
+pub const COUNT_TRUSTED: Span = Span::from_secs(5);
+pub const COUNT_BEYOND: usize = 10_000;
+/// Whoever is at a limit waits at most so long for a count that is not repeated too often.
+pub const COUNT_PAUSE_MAX: Span = Span::from_millis(250);
+/// Seconds after which it is worth asking again when too many runs wait, or there are too many jobs.
+pub const RETRY_WAITING_S: u32 = 5;
+pub const RETRY_JOBS_S: u32 = 60;
+/// How often the core is told what recurring jobs may do, and how many namespaces it is told of at once.
+pub const FIRES_LOOK_EVERY: Duration = Duration::from_secs(1);
+pub const FIRES_LOOKED_AT: usize = 200;
+/// A count of what waits is trusted for so long when recurring jobs are about to fire.
+pub const CROWDED_TRUSTED: Span = Span::from_millis(900);
+/// Seconds after which it is worth asking a queue again whose service level is broken.
+pub const RETRY_SHED_S: u32 = 10;
+/// The largest quota of waiting runs and of jobs.
+pub const QUOTA_COUNT_MAX: u32 = 10_000_000;
 /// Work that is due soon, in a queue's numbers.
 pub const QUEUE_SOON: Span = Span::from_secs(300);
 /// What waits in a queue shall be gone in so long, by the number of workers that is suggested.

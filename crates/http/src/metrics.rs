@@ -166,6 +166,16 @@ pub fn render(
             "Claimed runs put back unsent because their destination fails.",
             &node.kept_back,
         ),
+        (
+            "duly_fires_delayed_total",
+            "Fires of recurring jobs that came later than their time because of a quota or a service level.",
+            &node.delayed,
+        ),
+        (
+            "duly_submissions_shed_total",
+            "Submissions of low priority refused because the service level of their queue was broken.",
+            &node.shed,
+        ),
         ("duly_http_unauthorized_total", "Requests without a good key.", &requests.unauthorized),
         (
             "duly_submissions_over_quota_total",
@@ -192,6 +202,7 @@ pub fn render(
         page.one(name, "gauge", help, &[(&[], value.load(Ordering::Relaxed))]);
     }
     queues(&mut page, node, now);
+    levels(&mut page, node);
     sources::write(&mut page, outboxes, now);
     http(&mut page, requests);
     process(&mut page);
@@ -220,6 +231,16 @@ fn queues(page: &mut Page, node: &Metrics, now: Time) {
     for (one, labels) in waiting.iter().zip(&labels) {
         let age = one.oldest.map_or(0, |oldest| now.since(oldest).micros().max(0));
         page.sample("duly_queue_oldest_seconds", labels, seconds(age.unsigned_abs()));
+    }
+}
+
+fn levels(page: &mut Page, node: &Metrics) {
+    let help =
+        "1 while runs of the queue wait longer than its start_within (the first 100 queues).";
+    page.head("duly_queue_level_broken", "gauge", help);
+    for ((namespace, queue), broken) in node.levels() {
+        let labels = [("namespace", namespace.0.to_string()), ("queue", queue.to_string())];
+        page.sample("duly_queue_level_broken", &labels, u64::from(broken));
     }
 }
 

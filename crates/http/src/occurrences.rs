@@ -15,7 +15,7 @@ use calendar::{DstEffect, Schedule};
 use model::read::{Outcome, Page, Read};
 use model::row::{JobRow, JobState, Key, Row};
 use model::{Cause, RunId, Span, Time, Token};
-use wire::answer::{Occurrence, Occurrences};
+use wire::answer::{Delayed, Occurrence, Occurrences};
 
 const TICK: Span = Span::from_micros(1);
 const DAY: Span = Span::from_secs(86_400);
@@ -52,7 +52,7 @@ pub async fn list(
         {
             at = next;
             last = Some(next);
-            items.push((next, planned(&row, &schedule, next)));
+            items.push((next, planned(&row, &schedule, next, now)));
         }
     }
     let full = items.len() >= limit;
@@ -61,10 +61,21 @@ pub async fn list(
     Ok(Json(Occurrences { items, next_cursor }).into_response())
 }
 
-fn planned(row: &JobRow, schedule: &Schedule, nominal: Time) -> Occurrence {
+fn planned(row: &JobRow, schedule: &Schedule, nominal: Time, now: Time) -> Occurrence {
     let occurrence = schedule.occurrence(nominal);
-    let status = if row.state == JobState::Paused { "paused" } else { "planned" };
+    // Active, with a pause: its fires wait.
+    let waits = row.pause.as_ref().filter(|_| row.state == JobState::Active && nominal <= now);
+    let status = match row.state {
+        JobState::Paused => "paused",
+        _ if waits.is_some() => "delayed",
+        _ => "planned",
+    };
     Occurrence {
+        delayed: waits.map(|pause| Delayed {
+            reason: pause.reason.to_string(),
+            fired_at: None,
+            until: pause.until.map(time),
+        }),
         scheduled_for: time(nominal),
         due_at: time(occurrence.effective),
         status,
@@ -99,6 +110,12 @@ async fn past(
     };
     let skipped: Vec<Key> = outcomes.iter().filter(|one| !one.ran).map(key).collect();
     let mut verdicts = find::rows(api, row.id.shard(), skipped).await?.into_iter();
+    // Beside a run that came late stands why.
+    let note = |outcome: &Outcome| {
+        Key::History(RunId::new(row.id, Cause::Occurrence(outcome.nominal)), Token::DELAYED)
+    };
+    let ran: Vec<Key> = outcomes.iter().filter(|one| one.ran).map(note).collect();
+    let mut notes = find::rows(api, row.id.shard(), ran).await?.into_iter();
     let mut items = Vec::with_capacity(outcomes.len());
     for outcome in outcomes {
         let Outcome { nominal, until: end, ran, succeeded, live } = outcome;
@@ -110,6 +127,13 @@ async fn past(
         };
         if ran {
             item.run_id = Some(run_id);
+            if let Some(Row::History(note)) = notes.next().flatten() {
+                item.delayed = Some(Delayed {
+                    reason: note.error.as_deref().unwrap_or_default().to_string(),
+                    fired_at: Some(time(note.finished)),
+                    until: None,
+                });
+            }
             item.status = match (live, succeeded) {
                 (true, _) => "unfinished",
                 (false, true) => "succeeded",

@@ -19,7 +19,7 @@ use model::row::{Key, Row, Scope};
 use model::{Namespace, QueueRow, Rate, Slot, Span, Text, Time};
 use shard::command::{Answer, Command};
 use store::catalog::{Kind, List};
-use wire::answer::{Queue, QueuePaused, Queues};
+use wire::answer::{Queue, QueuePaused, Queues, ServiceLevel};
 use wire::limits::SHORT_MAX;
 use wire::queue::{GroupLimits, QueueLimits, QueueRequest, RateRequest, rate_text};
 use wire::{Faults, Object};
@@ -92,6 +92,11 @@ async fn read(api: &Api, namespace: Namespace, queue: &Text) -> Result<Queue, Re
             reason: hold.reason.to_string(),
             until: hold.until.map(time),
         }),
+        service_level: limits.as_ref().and_then(|row| row.start_within).map(|within| {
+            let waited = counts.oldest_ready.map_or(0, |at| now.since(at).micros());
+            let start_within = wire::duration::format(within.micros());
+            ServiceLevel { start_within, kept: waited <= within.micros() }
+        }),
         limits: limits.map(limits_view).unwrap_or_else(|| limits_view(QueueRow::default())),
     })
 }
@@ -123,6 +128,7 @@ fn limits_view(row: QueueRow) -> QueueLimits {
             burst: row.group_rate.map(|rate| rate.burst),
             weights: row.weights.into_iter().map(|(g, weight)| (g.to_string(), weight)).collect(),
         },
+        start_within: row.start_within.map(|within| wire::duration::format(within.micros())),
         partitions: 1,
     }
 }
@@ -167,6 +173,7 @@ pub async fn put(
         group_max_running: request.group_max_running,
         group_rate: rate(request.group_rate),
         weights: request.weights.into_iter().map(|(g, weight)| (Text::from(g), weight)).collect(),
+        start_within: request.start_within.map(Span::from_micros),
     };
     let command = Command::SetQueue { namespace, queue: queue.clone(), limits };
     told(&api, namespace, &queue, command).await

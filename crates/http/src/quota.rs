@@ -10,13 +10,16 @@
 
 use crate::Api;
 use crate::limits::QUOTAS_KNOWN;
-use crate::refusal::Refusal;
+use crate::quota_counts::Held;
+use crate::refusal::{Refusal, unexpected};
 use crate::tenant::{Caller, Tenant};
+use axum::extract::FromRequestParts;
 use hyper::StatusCode;
+use hyper::http::request::Parts;
 use model::{Namespace, Span, Text, Time};
 use node::bucket::{Bucket, Rate};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a namespace may submit, in the whole cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,6 +28,11 @@ pub struct Quota {
     pub submissions: Option<Rate>,
     /// Bytes of the requests that do so.
     pub bytes: Option<Rate>,
+    /// Runs that wait, and recurring jobs: `quota_counts`.
+    pub waiting: Option<u32>,
+    pub jobs: Option<u32>,
+    /// Fires of recurring jobs; the core puts off what is beyond it.
+    pub fires: Option<model::Rate>,
     /// Attempts under way; the executor looks after it.
     pub in_flight: Option<u32>,
 }
@@ -77,6 +85,10 @@ impl Quotas {
         Quotas { given, buckets: Mutex::default() }
     }
 
+    pub fn given(&self) -> &Given {
+        &self.given
+    }
+
     pub fn of(&self, namespace: &str) -> Quota {
         let own = self.given.get(namespace).or_else(|| self.given.get(EVERYBODY));
         own.copied().unwrap_or_default()
@@ -126,6 +138,15 @@ pub struct Submitter {
     pub tenant: Tenant,
     pub name: Text,
     pub caller: Caller,
+}
+
+/// Of a route that submits.
+impl FromRequestParts<Arc<Api>> for Submitter {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Api>) -> Result<Submitter, Refusal> {
+        parts.extensions.get::<Submitter>().cloned().ok_or_else(unexpected)
+    }
 }
 
 impl Submitter {
@@ -190,8 +211,8 @@ impl Submitter {
 }
 
 /// `RateLimit-Policy` and `RateLimit`; none where nothing is limited.
-pub fn headers(left: &[Left]) -> Option<(String, String)> {
-    if left.is_empty() {
+pub fn headers(left: &[Left], held: &[Held]) -> Option<(String, String)> {
+    if left.is_empty() && held.is_empty() {
         return None;
     }
     let policy = left.iter().map(|one| {
@@ -199,8 +220,11 @@ pub fn headers(left: &[Left]) -> Option<(String, String)> {
         let (quota, window) = (one.rate.burst as u64, one.rate.window_s());
         format!("\"{}\";q={quota}{unit};w={window}", one.name)
     });
+    // What a namespace has goes away by itself or not at all: no window and no time belong to it.
+    let policy = policy.chain(held.iter().map(|one| format!("\"{}\";q={}", one.name, one.limit)));
     let state =
         left.iter().map(|one| format!("\"{}\";r={};t={}", one.name, one.left, one.full_in_s));
+    let state = state.chain(held.iter().map(|one| format!("\"{}\";r={}", one.name, one.left())));
     Some((policy.collect::<Vec<_>>().join(", "), state.collect::<Vec<_>>().join(", ")))
 }
 
@@ -213,10 +237,13 @@ mod tests {
         let rate = Rate { per_s: 10.0, burst: 20.0 };
         let namespace = Left { name: "namespace", rate, left: 7, full_in_s: 2 };
         let bytes = Left { name: "bytes", ..namespace.clone() };
-        let (policy, state) = headers(&[namespace, bytes]).expect("limited");
-        assert_eq!(policy, r#""namespace";q=20;w=2, "bytes";q=20;qu="content-bytes";w=2"#);
-        assert_eq!(state, r#""namespace";r=7;t=2, "bytes";r=7;t=2"#);
-        assert_eq!(headers(&[]), None);
+        let waiting = Held { name: "waiting", limit: 5, current: 4 };
+        let (policy, state) = headers(&[namespace, bytes], &[waiting]).expect("limited");
+        let expected =
+            r#""namespace";q=20;w=2, "bytes";q=20;qu="content-bytes";w=2, "waiting";q=5"#;
+        assert_eq!(policy, expected);
+        assert_eq!(state, r#""namespace";r=7;t=2, "bytes";r=7;t=2, "waiting";r=1"#);
+        assert_eq!(headers(&[], &[]), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::tenant::{Caller, Tenant};
 use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use wire::answer::{Quota, Quotas};
+use wire::answer::{Quota, QuotaCount, Quotas};
 
 pub async fn show(State(api): Shared, tenant: Tenant, caller: Caller) -> Answered {
     let name = api.namespaces.name(tenant.0).await?;
@@ -21,6 +21,12 @@ pub async fn show(State(api): Shared, tenant: Tenant, caller: Caller) -> Answere
     });
     let nodes = api.node.view().alive().count();
     let in_flight = api.quotas.of(&name).in_flight;
-    let answer = Quotas { namespace: name.to_string(), nodes, in_flight, items: items.collect() };
+    let counts = submitter.held_now(&api).await.into_iter().map(|one| QuotaCount {
+        name: one.name.to_string(),
+        limit: one.limit,
+        current: one.current,
+    });
+    let (items, counts) = (items.collect(), counts.collect());
+    let answer = Quotas { namespace: name.to_string(), nodes, in_flight, items, counts };
     Ok(Json(answer).into_response())
 }

@@ -1,5 +1,6 @@
 //! The one place where a refusal becomes an HTTP status, a code and a sentence.
 
+use crate::limits::RETRY_SHED_S;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use node::Reading;
@@ -71,6 +72,13 @@ impl From<Refused> for Refusal {
             Refused::VersionMismatch { .. } => (412, "version", "it has another version by now"),
             Refused::Invalid(why) => (422, "invalid", why),
             Refused::Busy => (429, "busy", "too much is waiting; come back in a second"),
+            Refused::Shed => (
+                429,
+                "shed",
+                "runs of this queue wait longer than its start_within allows; until they do not, nothing \
+                 with a priority below 5 is taken that is to run now: come back in 10 s, or give it a \
+                 higher priority or a later time",
+            ),
             Refused::Full => (507, "store_full", "the store has no room; nothing was done"),
             Refused::NotOwner | Refused::TooLate => {
                 (503, "store_unavailable", "the store did not answer in time; nothing was done")
@@ -83,7 +91,8 @@ impl From<Refused> for Refusal {
             Refused::Poison => (422, "not_storable", "the store cannot keep this request"),
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Refusal::new(status, code, detail)
+        let retry_after = (refused == Refused::Shed).then_some(RETRY_SHED_S);
+        Refusal { retry_after, ..Refusal::new(status, code, detail) }
     }
 }
 

@@ -197,5 +197,6 @@ pub const fn status(status: Status) -> &'static str {
         Status::SkippedPaused => "skipped_paused",
         Status::Coalesced => "coalesced",
         Status::Missed => "missed",
+        Status::Delayed => "delayed",
     }
 }

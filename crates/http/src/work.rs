@@ -1,6 +1,7 @@
 //! Pull workers: claim, heartbeat, settle. A request may name queues and runs of several shards;
 //! each shard is asked for its part, and the answers are put back in the order of the request.
 
+use crate::claiming::{self, Part, together};
 use crate::definition::JSON_TYPE;
 use crate::jobs::json_text;
 use crate::limits::{CHECKPOINT_MAX, CLAIM_MARGIN, OUTPUT_MAX};
@@ -21,9 +22,6 @@ use model::{Namespace, RunId, ShardId, Slot, Span, Target, Text, Time, Token};
 use serde_json::{Value, json};
 use shard::command::{Answer, Beat, BeatAnswer, Claim, Command, End, Leased, Settle, SettleAnswer};
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::task::Poll;
 use wire::Faults;
 use wire::answer::{Claimed, ClaimedRun};
 use wire::work::{ClaimRequest, Outcome, read_beats, read_settles};
@@ -51,27 +49,28 @@ pub async fn claim(State(api): Shared, Tenant(namespace): Tenant, body: Bytes) -
         let shard = Slot::of(namespace, queue, 0).shard();
         shards.entry(shard).or_default().push(Text::from(queue.as_str()));
     }
-    let claim = |queues: &[Text], wait: Span| Claim {
+    let claim = |part: &Part| Claim {
         holder: Holder::Worker(Text::from(request.worker.as_str())),
         namespace,
-        queues: queues.to_vec(),
+        queues: shards.get(&part.shard).cloned().unwrap_or_default(),
         kinds: request.kinds.as_ref().map(|kinds| {
             kinds
                 .iter()
                 .map(|kind| Target::Worker { kind: Text::from(kind.as_str()) }.kind())
                 .collect()
         }),
-        max: request.max,
+        max: part.max,
         lease: Span::from_micros(request.lease),
-        // Stores keep it as a signed number.
-        request: number >> 1,
-        wait_until: api.node.now().plus(wait),
+        request: part.request,
+        wait_until: api.node.now().plus(part.wait),
     };
-    let wait = Span::from_micros(request.wait);
-    let asked = shards.iter().map(|(shard, queues)| {
-        let command = Command::Claim(claim(queues, wait));
-        api.node.call_for(*shard, command, wait.plus(CLAIM_MARGIN))
-    });
+    let asked: Vec<ShardId> = shards.keys().copied().collect();
+    let ask = |part: Part| {
+        let command = Command::Claim(claim(&part));
+        api.node.call_for(part.shard, command, part.wait.plus(CLAIM_MARGIN))
+    };
+    // Stores keep it as a signed number.
+    let (number, wait) = (number >> 1, Span::from_micros(request.wait));
     let answer = tokio::select! {
         // What a worker shall be told comes first: what is ready after that is for others.
         biased;
@@ -80,7 +79,7 @@ pub async fn claim(State(api): Shared, Tenant(namespace): Tenant, body: Bytes) -
             let told = Claimed { runs: Vec::new(), signal: signal.name() };
             return Ok(Json(told).into_response());
         }
-        answer = first_with_work(asked.collect()) => answer,
+        answer = claiming::claim(&asked, request.max, number, wait, ask) => answer,
     };
     let leases = match answer {
         Answer::Claimed(leases) => leases,
@@ -89,26 +88,6 @@ pub async fn claim(State(api): Shared, Tenant(namespace): Tenant, body: Bytes) -
     };
     let runs = describe(&api, leases).await?;
     Ok(Json(Claimed { runs, signal: "none" }).into_response())
-}
-
-/// The first answer that brings runs or a refusal; else the last. Those that still wait are
-/// dropped, which undoes their claims.
-async fn first_with_work<F: Future<Output = Answer>>(asked: Vec<F>) -> Answer {
-    let mut waiting: Vec<Pin<Box<F>>> = asked.into_iter().map(Box::pin).collect();
-    poll_fn(move |context| {
-        let mut at = 0;
-        while at < waiting.len() {
-            match waiting[at].as_mut().poll(context) {
-                Poll::Ready(Answer::Claimed(leases)) if leases.is_empty() => {
-                    drop(waiting.swap_remove(at));
-                }
-                Poll::Ready(answer) => return Poll::Ready(answer),
-                Poll::Pending => at += 1,
-            }
-        }
-        if waiting.is_empty() { Poll::Ready(Answer::Claimed(Vec::new())) } else { Poll::Pending }
-    })
-    .await
 }
 
 async fn describe(api: &Api, leases: Vec<Leased>) -> Result<Vec<ClaimedRun>, Refusal> {
@@ -208,24 +187,34 @@ pub async fn heartbeat(
     }
     let signal = api.workers.heard(namespace, &said.worker, said.about.as_ref(), api.node.now());
     let mut results = vec![Value::Null; items.len()];
-    for (shard, mut beats) in shards {
-        let runs = beats.iter().map(|(_, beat)| beat.run).collect();
-        let foreign = foreign(&api, namespace, &caller, shard, runs).await?;
-        beats.retain(|(index, beat)| keep(&foreign, beat.run, &mut results[*index]));
-        let command = Command::Heartbeat(beats.iter().map(|(_, beat)| beat.clone()).collect());
-        let answers = match api.node.call(shard, command).await {
-            Answer::Beats(answers) => answers,
-            Answer::Refused(refused) => return Err(refused.into()),
-            _ => return Err(crate::refusal::unexpected()),
-        };
-        for ((index, _), (run, answer)) in beats.iter().zip(answers) {
-            if let Some(said) = &items[*index].progress
+    let asked = shards.into_iter().map(|(shard, beats)| {
+        let (api, caller) = (&api, &caller);
+        async move {
+            let runs = beats.iter().map(|(_, beat)| beat.run).collect();
+            let foreign = foreign(api, namespace, caller, shard, runs).await?;
+            let (others, own): (Vec<_>, Vec<_>) =
+                beats.into_iter().partition(|(_, beat)| foreign.contains(&beat.run));
+            let (places, beats): (Vec<usize>, Vec<Beat>) = own.into_iter().unzip();
+            match api.node.call(shard, Command::Heartbeat(beats)).await {
+                Answer::Beats(answers) => Ok((others, places, answers)),
+                Answer::Refused(refused) => Err(Refusal::from(refused)),
+                _ => Err(crate::refusal::unexpected()),
+            }
+        }
+    });
+    for heard in together(asked.collect()).await {
+        let (others, places, answers) = heard?;
+        for (index, beat) in others {
+            results[index] = json!({"run_id": beat.run.to_string(), "status": "stale"});
+        }
+        for (index, (run, answer)) in places.into_iter().zip(answers) {
+            if let Some(said) = &items[index].progress
                 && !matches!(answer, BeatAnswer::Stale)
             {
-                api.progress.note(run, items[*index].token, said, api.node.now());
+                api.progress.note(run, items[index].token, said, api.node.now());
             }
             let run = run.to_string();
-            results[*index] = match answer {
+            results[index] = match answer {
                 BeatAnswer::Ok { until } => {
                     json!({"run_id": run, "status": "ok", "lease_expires_at": time(until)})
                 }
@@ -261,22 +250,26 @@ pub async fn settle(
     api.workers.heard(namespace, &said.worker, said.about.as_ref(), api.node.now());
     let mut results = Vec::with_capacity(count);
     results.resize_with(count, SettledRun::default);
-    for (shard, mut settles) in shards {
-        let runs = settles.iter().map(|(_, settle)| settle.run).collect();
-        let foreign = foreign(&api, namespace, &caller, shard, runs).await?;
-        settles.retain(|(index, settle)| {
-            let own = !foreign.contains(&settle.run);
-            if !own {
-                results[*index] = SettledRun::stale(settle.run);
+    let asked = shards.into_iter().map(|(shard, settles)| {
+        let (api, caller) = (&api, &caller);
+        async move {
+            let runs = settles.iter().map(|(_, settle)| settle.run).collect();
+            let foreign = foreign(api, namespace, caller, shard, runs).await?;
+            let (others, own): (Vec<_>, Vec<_>) =
+                settles.into_iter().partition(|(_, settle)| foreign.contains(&settle.run));
+            let (places, settles): (Vec<usize>, Vec<Settle>) = own.into_iter().unzip();
+            match api.node.call(shard, Command::Settle(settles)).await {
+                Answer::Settled(answers) => Ok((others, places, answers)),
+                Answer::Refused(refused) => Err(Refusal::from(refused)),
+                _ => Err(crate::refusal::unexpected()),
             }
-            own
-        });
-        let (places, settles): (Vec<usize>, Vec<Settle>) = settles.into_iter().unzip();
-        let answers = match api.node.call(shard, Command::Settle(settles)).await {
-            Answer::Settled(answers) => answers,
-            Answer::Refused(refused) => return Err(refused.into()),
-            _ => return Err(crate::refusal::unexpected()),
-        };
+        }
+    });
+    for heard in together(asked.collect()).await {
+        let (others, places, answers) = heard?;
+        for (index, settle) in others {
+            results[index] = SettledRun::stale(settle.run);
+        }
         for (index, (run, answer)) in places.into_iter().zip(answers) {
             let mut result = SettledRun::stale(run);
             if let SettleAnswer::Ok { state, next } = answer {
@@ -331,14 +324,6 @@ async fn foreign(
         _ => None,
     });
     Ok(foreign.collect())
-}
-
-fn keep(foreign: &BTreeSet<RunId>, run: RunId, result: &mut Value) -> bool {
-    let own = !foreign.contains(&run);
-    if !own {
-        *result = json!({"run_id": run.to_string(), "status": "stale"});
-    }
-    own
 }
 
 fn end_of(outcome: Outcome, index: usize, faults: &mut Faults) -> End {

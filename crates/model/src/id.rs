@@ -190,6 +190,8 @@ pub struct Token(pub u64);
 
 impl Token {
     pub const NONE: Token = Token(0);
+    /// Of the note beside a run that fired later than its time: before every attempt's.
+    pub const DELAYED: Token = Token(1);
 
     pub const fn new(epoch: Epoch, counter: u32) -> Token {
         Token((epoch.0 as u64) << 32 | counter as u64)

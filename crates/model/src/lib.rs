@@ -16,7 +16,7 @@ pub mod time;
 pub use id::{Cause, Epoch, JobId, Namespace, NodeId, RunId, ShardId, Slot, Token};
 pub use job::{Broker, Bytes, CatchUp, Overlap, Policy, Spec, Target, Text, Within};
 pub use queue::{QueueRow, Rate};
-pub use run::{FlowKey, Lane, RunState, Status};
+pub use run::{FlowKey, Lane, Priority, RunState, Status};
 pub use schedule::{Dialect, Dst, Gap, Repeat, ScheduleSpec, When};
 pub use text::civil_from_days;
 pub use time::{Span, Time};

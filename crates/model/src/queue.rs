@@ -17,17 +17,29 @@ pub struct QueueRow {
     pub group_rate: Option<Rate>,
     /// Starts that a group has in its turn; a group that is not named has one.
     pub weights: BTreeMap<Text, u32>,
+    /// The service level: a run that is ready starts within this. While it is broken, new work of low
+    /// priority gives way.
+    pub start_within: Option<Span>,
 }
 
 impl QueueRow {
     /// Does it say anything?
     pub fn is_empty(&self) -> bool {
-        let QueueRow { rev: _, max_running, rate, group_max_running, group_rate, weights } = self;
+        let QueueRow {
+            rev: _,
+            max_running,
+            rate,
+            group_max_running,
+            group_rate,
+            weights,
+            start_within,
+        } = self;
         max_running.is_none()
             && rate.is_none()
             && group_max_running.is_none()
             && group_rate.is_none()
             && weights.is_empty()
+            && start_within.is_none()
     }
 }
 

@@ -191,6 +191,7 @@ pub struct JobRow {
     /// The fresh run that is unfinished, and the one that waits for it (overlap policies).
     pub active: Option<RunId>,
     pub waiting: Option<RunId>,
+    /// Paused; or, while it is active, its next fire was put off until then (`shard::verbs::put_off`).
     pub pause: Option<Pause>,
     pub reruns: u32,
     pub backfills: u16,

@@ -70,6 +70,8 @@ pub enum Status {
     Coalesced,
     /// Too late for the job's catch-up policy.
     Missed,
+    /// A note beside a run: it was made later than its time, because more would have been too much.
+    Delayed,
 }
 
 impl Status {
@@ -79,6 +81,20 @@ impl Status {
             self,
             Status::SkippedOverlap | Status::SkippedPaused | Status::Coalesced | Status::Missed
         )
+    }
+}
+
+/// How urgent a job is: 0 to 9, 9 first.
+#[derive(Clone, Copy, Debug)]
+pub struct Priority;
+
+impl Priority {
+    /// Of a job that does not say.
+    pub const USUAL: u8 = 5;
+
+    /// Below what a job has that does not say: it gives way first.
+    pub const fn is_low(priority: u8) -> bool {
+        priority < Priority::USUAL
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::clock::BootClock;
 use crate::crash;
+use crate::events::{Happened, What};
 use crate::handle::Shared;
 use crate::lanes::{Lane, Which, lane_of};
 use crate::limits::{CLAIMS_TOLD, INPUT_SLICE, LOOK_EVERY, TICK_MAX};
@@ -11,7 +12,9 @@ use crate::view::View;
 use model::id::SHARDS;
 use model::{NodeId, RunId, ShardId, Span, Time, Token};
 use shard::command::{Answer, Command, CommandId};
-use shard::{CallId, Counts, Event, Host, HostOutput, Message, Output, StoreAnswer, StoreCall};
+use shard::{
+    CallId, Counts, Event, Host, HostOutput, LevelChange, Message, Output, StoreAnswer, StoreCall,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -290,6 +293,7 @@ impl Driver {
                     }
                 }
                 HostOutput::Shard(_, Output::Stop(run, token)) => self.stop(run, token),
+                HostOutput::Shard(_, Output::Level(change)) => self.tell_level(change),
                 HostOutput::Shard(shard, Output::Event(event)) => {
                     self.shared.metrics.event(&event);
                     if event == Event::TookOver
@@ -317,6 +321,15 @@ impl Driver {
             false => self.view.borrow().is_whole(),
         };
         self.live.send_if_modified(|was| std::mem::replace(was, all) != all);
+    }
+
+    /// Whether a queue keeps what was promised of it.
+    fn tell_level(&self, LevelChange { namespace, queue, broken }: LevelChange) {
+        let Some(at) = self.host.now(BootClock.local()) else { return };
+        let what = if broken { What::LevelBroken } else { What::LevelKept };
+        let (namespace, queue) = (Some(namespace), Some(queue));
+        let told = Happened { seq: 0, at, what, namespace, queue, job: None, run: None };
+        self.shared.events.tell(told);
     }
 
     /// A caller hung up. Its claim may be another node's, also when its answer was told already.

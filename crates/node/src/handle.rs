@@ -8,19 +8,20 @@ use crate::metrics::Metrics;
 use crate::post::{Changed as Told, Letter};
 use crate::specs::Specs;
 use crate::stops::{Stopped, Stops};
+use crate::tenants::Tenants;
 use crate::view::View;
 use model::cluster::About;
 use model::read::{Page, Read};
 use model::row::HistoryRow;
-use model::{JobId, Namespace, NodeId, RunId, ShardId, Span, Spec, Text, Time, Token};
-use shard::Counts;
+use model::{JobId, Namespace, NodeId, RunId, ShardId, Span, Spec, Status, Text, Time, Token};
 use shard::command::{Answer, Command, CommandId, Refused};
+use shard::{Counts, Quotas};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::catalog::{Changed, Entry, EntryChange, List, Place};
-use store::search::{FindJobs, FindRuns, Found, JobFound, QueueCounts, RunFound};
+use store::search::{FindJobs, FindRuns, Found, JobFound, NamespaceCounts, QueueCounts, RunFound};
 use store::{Backend, StoreAbout, StoreError};
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
@@ -44,6 +45,9 @@ pub struct Shared {
     /// Another node used a queue for the first time.
     pub used: Notify,
     queues: Mutex<BTreeSet<(Namespace, Text)>>,
+    pub tenants: Tenants,
+    /// What recurring jobs of namespaces may do: the core asks, the door tells.
+    pub quotas: Quotas,
 }
 
 impl Shared {
@@ -181,7 +185,11 @@ impl NodeHandle {
             true => self.settles.acquire().await.ok(),
             false => self.calls.try_acquire().ok(),
         };
-        let Some(_permit) = permit else { return Answer::Refused(Refused::Busy) };
+        let free = self.calls.available_permits();
+        let inside = self.shared.tenants.enter(&command, free);
+        let (Some(_permit), Some(_inside)) = (permit, inside) else {
+            return Answer::Refused(Refused::Busy);
+        };
         let id = CommandId(self.shared.last.fetch_add(1, Ordering::Relaxed) + 1);
         let (reply, heard) = oneshot::channel();
         let input = Input::Call { id, shard, command, wait, reply };
@@ -228,7 +236,9 @@ impl NodeHandle {
 
     /// What was tried for a run, first one first.
     pub async fn attempts_of(&self, run: RunId) -> Result<Vec<HistoryRow>, Reading> {
-        self.blocking(move |store| store.attempts(run, ATTEMPTS_SHOWN)).await
+        let mut rows = self.blocking(move |store| store.attempts(run, ATTEMPTS_SHOWN)).await?;
+        rows.retain(|row| row.status != Status::Delayed);
+        Ok(rows)
     }
 
     pub async fn find_jobs(&self, find: FindJobs) -> Result<Found<JobFound>, Reading> {
@@ -236,7 +246,14 @@ impl NodeHandle {
     }
 
     pub async fn find_runs(&self, find: FindRuns) -> Result<Found<RunFound>, Reading> {
-        self.blocking(move |store| store.find_runs(&find)).await
+        let mut found = self.blocking(move |store| store.find_runs(&find)).await?;
+        for run in &mut found.items {
+            // That it came late is no attempt.
+            if let RunFound::Live { last, .. } = run {
+                *last = last.take().filter(|row| row.status != Status::Delayed);
+            }
+        }
+        Ok(found)
     }
 
     /// What became of a job's instants in `[from, until]`.
@@ -256,6 +273,15 @@ impl NodeHandle {
         soon: Span,
     ) -> Result<QueueCounts, Reading> {
         self.blocking(move |store| store.queue_counts(namespace, &queue, soon)).await
+    }
+
+    /// How much a namespace has, up to a bound.
+    pub async fn namespace_counts(
+        &self,
+        namespace: Namespace,
+        limit: usize,
+    ) -> Result<NamespaceCounts, Reading> {
+        self.blocking(move |store| store.namespace_counts(namespace, limit)).await
     }
 
     pub async fn entry(&self, place: Place) -> Result<Option<Entry>, Reading> {
@@ -299,6 +325,11 @@ impl NodeHandle {
     /// How long what has ended can be looked up.
     pub fn kept(&self) -> Span {
         Span::from_micros(self.shared.kept.load(Ordering::Relaxed))
+    }
+
+    /// What recurring jobs may do on this node.
+    pub fn quotas(&self) -> &Quotas {
+        &self.shared.quotas
     }
 
     /// What happens from now on, and what just happened.

@@ -44,6 +44,7 @@ mod start;
 mod steer;
 mod stops;
 pub mod tasks;
+mod tenants;
 mod view;
 
 pub use handle::{NodeHandle, Reading};

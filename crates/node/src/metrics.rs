@@ -77,6 +77,10 @@ pub struct Metrics {
     pub dead: Counter,
     pub submitted: Counter,
     pub skipped: Counter,
+    /// Fires that came later than their time, because they would have been too much.
+    pub delayed: Counter,
+    /// New work that gave way while a service level was broken.
+    pub shed: Counter,
     pub takeovers: Counter,
     pub renewals: Counter,
     /// Of the store, as it counts them; 0 where it does not.
@@ -99,6 +103,8 @@ pub struct Metrics {
     pub last_takeover: AtomicI64,
     pub resident: AtomicU64,
     queues: Mutex<Vec<Waiting>>,
+    /// Queues that have a service level, and whether it is broken.
+    levels: Mutex<Vec<((Namespace, Text), bool)>>,
     /// What the commits under way will have done.
     under_way: Mutex<VecDeque<(CallId, Vec<Summary>)>>,
 }
@@ -111,6 +117,7 @@ struct Summary {
     dead: u64,
     submitted: u64,
     skipped: u64,
+    delayed: u64,
 }
 
 impl Metrics {
@@ -123,6 +130,7 @@ impl Metrics {
             Event::TookOver => self.takeovers.add(1),
             Event::Gave => self.given.add(1),
             Event::TookGift => self.gifts.add(1),
+            Event::Shed => self.shed.add(1),
             _ => {}
         }
     }
@@ -152,6 +160,7 @@ impl Metrics {
         for (counter, more) in self.attempts.iter().zip(summary.attempts) {
             counter.add(more);
         }
+        self.delayed.add(summary.delayed);
         self.retries.add(summary.retries);
         self.dead.add(summary.dead);
         self.submitted.add(summary.submitted);
@@ -162,8 +171,12 @@ impl Metrics {
     pub fn look(&self, host: &Host) {
         let mut queues: BTreeMap<(Namespace, Text), Waiting> = BTreeMap::new();
         let mut resident = 0;
+        let mut levels = Vec::new();
         for shard in host.shards() {
             resident += shard.resident() as u64;
+            let room = QUEUES_SHOWN.saturating_sub(levels.len());
+            let of = shard.levels().take(room);
+            levels.extend(of.map(|(queue, broken)| (queue.clone(), broken)));
             for (key, ready, more, oldest) in shard.waiting() {
                 let name = (key.namespace, key.queue.clone());
                 // Labels are bounded: the first queues by name are shown.
@@ -184,6 +197,12 @@ impl Metrics {
         self.resident.store(resident, Ordering::Relaxed);
         *self.queues.lock().unwrap_or_else(PoisonError::into_inner) =
             queues.into_values().collect();
+        *self.levels.lock().unwrap_or_else(PoisonError::into_inner) = levels;
+    }
+
+    /// The first queues that have a service level, and whether it is broken.
+    pub fn levels(&self) -> Vec<((Namespace, Text), bool)> {
+        self.levels.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn waiting(&self) -> Vec<Waiting> {
@@ -202,6 +221,7 @@ impl Summary {
         match (&change.key, &change.row) {
             (Key::History(..), Some(Row::History(row))) => match outcome(row.status) {
                 Some(at) => self.attempts[at] += 1,
+                None if row.status == Status::Delayed => self.delayed += 1,
                 None => self.skipped += row.count.max(1),
             },
             (Key::Run(_), Some(Row::Run(row))) => {
@@ -230,7 +250,11 @@ fn outcome(status: Status) -> Option<usize> {
         Status::Released => 5,
         Status::Snoozed => 6,
         Status::Discarded => 7,
-        Status::SkippedOverlap | Status::SkippedPaused | Status::Coalesced | Status::Missed => {
+        Status::SkippedOverlap
+        | Status::SkippedPaused
+        | Status::Coalesced
+        | Status::Missed
+        | Status::Delayed => {
             return None;
         }
     })

@@ -69,6 +69,7 @@ impl Node {
         shared.last.store(random::bits() >> 8, Ordering::Relaxed);
         let lane = |which| Lane::start(which, store.clone(), input.clone(), shared.clone());
         let mut host = Host::new(id, planted());
+        host.set_quotas(shared.quotas.clone());
         host.set_commits_at_once(commits_at_once(&*store));
         if options.exclusive {
             host.follow_clock_steps();

@@ -35,6 +35,8 @@ pub enum Output {
     Reply(CommandId, Answer),
     /// The holder of this attempt, if it is inside a node, shall stop.
     Stop(model::RunId, model::Token),
+    /// A queue's service level was broken, or is kept again. Nothing that is stored.
+    Level(crate::flows::LevelChange),
     Event(Event),
 }
 
@@ -89,6 +91,12 @@ pub enum Event {
     FreshTokens,
     /// A claim went back because its caller hung up while it was on its way to the store.
     ClaimUndone,
+    /// A recurring job's fire was put off: it would have been too much.
+    FirePutOff,
+    /// One that was put off happened.
+    FiredLate,
+    /// New work gave way, because its queue's service level is broken.
+    Shed,
 }
 
 impl Event {
@@ -138,6 +146,9 @@ impl Event {
         Event::FreshTokens,
         Event::ClaimUndone,
     ];
+
+    /// The same for worlds that have limits and quotas.
+    pub const SOMETIMES_LIMITED: &[Event] = &[Event::FirePutOff, Event::FiredLate];
 }
 
 impl Batch {

@@ -197,6 +197,9 @@ pub enum Refused {
     Invalid(&'static str),
     /// Too much is waiting: come back later. Nothing was done.
     Busy,
+    /// The queue's service level is broken, and this is of low priority: come back later. Nothing was
+    /// done.
+    Shed,
     /// The store has no room. Nothing was done.
     Full,
     /// Not the owner (any more). Nothing was done.

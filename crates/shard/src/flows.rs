@@ -17,6 +17,7 @@
 //! A queue with limits (`limited.rs`) is asked before one of its runs is picked; a group at its limit
 //! does not show its runs to those who pick.
 
+mod level;
 mod limited;
 mod limiting;
 mod pages;
@@ -25,8 +26,10 @@ mod turns;
 use crate::entry::Entry;
 use crate::limits::{FLOWS_MAX, READY_MAX, Sizes};
 use crate::planted::{Bug, Planted};
+pub use level::LevelChange;
+pub use limited::Bucket;
 use limited::Limited;
-use model::{FlowKey, Lane, Namespace, RunId, Text, Time};
+use model::{FlowKey, Lane, Namespace, RunId, Span, Text, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use turns::{Queue, choose};
 
@@ -41,6 +44,7 @@ pub struct Flows {
     queues: BTreeMap<(Namespace, Text), Queue>,
     /// Queues whose limits somebody set.
     limited: BTreeMap<(Namespace, Text), Limited>,
+    level_changes: Vec<LevelChange>,
     /// The instant of the pass that is under way.
     now: Time,
     resident: usize,
@@ -98,6 +102,7 @@ pub struct WantedPage {
 }
 
 const COLLECT_FIRST: usize = 4_096;
+const TICK: Span = Span::from_micros(1);
 
 impl Flows {
     pub fn id(&mut self, key: &FlowKey) -> FlowId {

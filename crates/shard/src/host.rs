@@ -13,6 +13,7 @@ use crate::limits::{NODE_RENEW, RENEWALS_BESIDE, ROUTE_AGAIN, ROUTE_WAIT, Sizes}
 use crate::ownership::Ownership;
 use crate::pipeline::CommitEnd;
 use crate::planted::Planted;
+use crate::quotas::Quotas;
 use crate::rows::ReadId;
 use crate::shard::Shard;
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
@@ -86,6 +87,7 @@ pub struct Host {
     node: NodeId,
     planted: Planted,
     sizes: Sizes,
+    quotas: Quotas,
     clock: StoreClock,
     ownership: Ownership,
     shards: BTreeMap<ShardId, Shard>,
@@ -156,6 +158,7 @@ impl Host {
             node,
             planted,
             sizes: Sizes::default(),
+            quotas: Quotas::default(),
             clock: StoreClock::default(),
             ownership: Ownership::new(node),
             shards: BTreeMap::new(),
@@ -203,6 +206,11 @@ impl Host {
     /// set, and shards load again. A store elsewhere jumps for us when our own clock ran wild.
     pub fn follow_clock_steps(&mut self) {
         self.follows_steps = true;
+    }
+
+    /// What namespaces may do here: told at any time, asked by all shards. Before the first is taken.
+    pub fn set_quotas(&mut self, quotas: Quotas) {
+        self.quotas = quotas;
     }
 
     pub fn node(&self) -> NodeId {

@@ -1,14 +1,21 @@
-//! Commands that wait to be decided, by class: what frees work comes before what adds it.
+//! Commands that wait to be decided, by class: what frees work comes before what adds it. Inside the class
+//! of new work namespaces take turns (`turns.rs`); the others are decided as they come.
+
+mod turns;
 
 use crate::command::{Command, CommandId, Refused};
 use crate::limits::INBOX_MAX;
 use crate::shard::Caller;
 use model::Time;
 use std::collections::VecDeque;
+use turns::Turns;
 
 #[derive(Debug, Default)]
 pub struct Inbox {
-    classes: [VecDeque<(Caller, Command)>; Inbox::CLASSES],
+    /// All but submissions.
+    classes: [VecDeque<(Caller, Command)>; Inbox::SUBMIT],
+    submissions: Turns,
+    /// Of the classes.
     waiting: usize,
     next_deadline: Option<Time>,
 }
@@ -35,13 +42,18 @@ impl Inbox {
     pub fn push(&mut self, caller: Caller, command: Command) -> Result<(), Refused> {
         let class = Inbox::class(&command);
         // A settle is never turned away: it is what makes room.
-        if self.waiting >= INBOX_MAX && class != 0 {
+        if self.waiting + self.submissions.len() >= INBOX_MAX && class != 0 {
             return Err(Refused::Busy);
+        }
+        match self.classes.get_mut(class) {
+            Some(class) => {
+                class.push_back((caller, command));
+                self.waiting += 1;
+            }
+            None => self.submissions.push(caller, command, self.waiting)?,
         }
         self.next_deadline =
             Some(self.next_deadline.map_or(caller.deadline, |at| at.min(caller.deadline)));
-        self.waiting += 1;
-        self.classes[class].push_back((caller, command));
         Ok(())
     }
 
@@ -49,14 +61,25 @@ impl Inbox {
     pub fn push_front(&mut self, caller: Caller, command: Command) {
         self.next_deadline =
             Some(self.next_deadline.map_or(caller.deadline, |at| at.min(caller.deadline)));
-        self.waiting += 1;
-        self.classes[Inbox::class(&command)].push_front((caller, command));
+        match self.classes.get_mut(Inbox::class(&command)) {
+            Some(class) => {
+                class.push_front((caller, command));
+                self.waiting += 1;
+            }
+            None => self.submissions.push_front(caller, command),
+        }
     }
 
     pub fn pop(&mut self, class: usize) -> Option<(Caller, Command)> {
-        let popped = self.classes[class].pop_front();
-        self.waiting -= usize::from(popped.is_some());
-        if self.waiting == 0 {
+        let popped = match self.classes.get_mut(class) {
+            Some(class) => {
+                let popped = class.pop_front();
+                self.waiting -= usize::from(popped.is_some());
+                popped
+            }
+            None => self.submissions.pop(),
+        };
+        if self.is_empty() {
             self.next_deadline = None;
         }
         popped
@@ -67,10 +90,11 @@ impl Inbox {
             class.retain(|(other, _)| other.id != caller);
         }
         self.waiting = self.classes.iter().map(VecDeque::len).sum();
+        self.submissions.remove(caller);
     }
 
     pub fn is_empty(&self) -> bool {
-        self.waiting == 0
+        self.waiting == 0 && self.submissions.len() == 0
     }
 
     pub fn next_deadline(&self) -> Option<Time> {
@@ -83,7 +107,7 @@ impl Inbox {
             return Vec::new();
         }
         let mut expired = Vec::new();
-        let mut next = None;
+        let mut next = self.submissions.expire(now, &mut expired);
         for class in &mut self.classes {
             class.retain(|(caller, _)| {
                 if caller.deadline <= now {
@@ -95,13 +119,15 @@ impl Inbox {
             });
         }
         self.next_deadline = next;
-        self.waiting -= expired.len();
+        self.waiting = self.classes.iter().map(VecDeque::len).sum();
         expired
     }
 
     pub fn drain(&mut self) -> Vec<(Caller, Command)> {
         self.waiting = 0;
         self.next_deadline = None;
-        self.classes.iter_mut().flat_map(std::mem::take).collect()
+        let mut all: Vec<_> = self.classes.iter_mut().flat_map(std::mem::take).collect();
+        all.extend(self.submissions.drain());
+        all
     }
 }

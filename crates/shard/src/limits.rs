@@ -38,10 +38,15 @@ pub const READY_MAX: usize = 1_000_000;
 pub const FLOWS_MAX: usize = 100_000;
 /// Fires, rescues and other due work in one batch, so that a herd delays nobody else.
 pub const SLICE: usize = 512;
+/// Slices of due work that may wait for their rows at once: what they read must fit into the cache together,
+/// or they would drive out each other's rows and ask for them again.
+pub const SLICES_WAITING: usize = 4;
 /// Changes in one batch: what a store writes in a few milliseconds.
 pub const BATCH_CHANGES: usize = 4_096;
 /// Commands that wait to be decided; more are told to come back.
 pub const INBOX_MAX: usize = 16_384;
+/// Jobs of one namespace that are decided before it is another's turn.
+pub const TURN_JOBS: usize = 64;
 /// Claims that wait for work.
 pub const WAITERS_MAX: usize = 16_384;
 /// Runs one claim may take.
@@ -67,6 +72,11 @@ pub const WEIGHTS_MAX: usize = 10_000;
 pub const LANE_SHARES: [i32; 3] = [8, 4, 1];
 /// An occurrence later than this is missed, and the job's catch-up policy decides.
 pub const MISSED_AFTER: Span = Span::from_secs(60);
+/// A fire that is put off is looked at again after a quarter of what it is late, within these two.
+pub const PUT_OFF_LEAST: Span = Span::from_secs(1);
+pub const PUT_OFF_MAX: Span = Span::from_secs(120);
+/// Namespaces whose fires were asked for and that those who count have not heard of yet.
+pub const QUOTAS_ASKED_MAX: usize = 10_000;
 /// The owner takes a run back when its lease is over by a tenth; its worker stopped at nine.
 pub const RESCUE_PERCENT: i64 = 110;
 /// Leases that nobody heard of and that are remembered as such until they are known to be back.

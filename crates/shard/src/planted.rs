@@ -103,6 +103,10 @@ bugs! {
     LimitsNotStored,
     /// New limits are stored and not kept until the next load.
     LimitsNotKept,
+    /// A fire that would be too much is dropped.
+    PutOffDropped,
+    /// A fire that was put off makes the run of the instant at which it happens.
+    PutOffOtherRun,
 }
 
 impl Bug {

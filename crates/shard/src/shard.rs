@@ -15,10 +15,11 @@ use crate::entry::{Entry, Policies};
 use crate::flows::{FlowId, Flows};
 use crate::inbox::Inbox;
 use crate::leases::Leases;
-use crate::limits::{FULL_FIRST, RESCUE_AGAIN, Sizes};
+use crate::limits::{FULL_FIRST, RESCUE_AGAIN, SLICES_WAITING, Sizes};
 use crate::load::Loader;
 use crate::pipeline::Pipeline;
 use crate::planted::{Bug, Planted};
+use crate::quotas::Quotas;
 use crate::recent::Recent;
 use crate::rows::{ReadId, Rows};
 use crate::timer::{Timed, Timer};
@@ -28,7 +29,7 @@ use crate::waiters::Waiters;
 use calendar::Schedule;
 use model::read::{Outcome, Page, Read, WheelKey};
 use model::row::{BacklogId, HoldRow, Key, Scope};
-use model::{Epoch, JobId, NodeId, RunId, ShardId, Span, Spec, Time, Token};
+use model::{Epoch, JobId, Namespace, NodeId, RunId, ShardId, Span, Spec, Text, Time, Token};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -87,6 +88,7 @@ pub struct Shard {
     pub(crate) recent: Recent,
     pub(crate) holds: BTreeMap<Scope, HoldRow>,
     pub(crate) waiters: Waiters,
+    pub(crate) quotas: Quotas,
     pub(crate) schedules: BTreeMap<(JobId, u32), Schedule>,
     /// Runs pushed to a flow in this pass whose row does not say "ready" yet.
     pub(crate) unpatched: Vec<(FlowId, (Time, RunId))>,
@@ -155,6 +157,7 @@ impl Shard {
             recent: Recent::default(),
             holds: BTreeMap::new(),
             waiters: Waiters::default(),
+            quotas: Quotas::default(),
             schedules: BTreeMap::new(),
             unpatched: Vec::new(),
             quarantine: BTreeSet::new(),
@@ -197,6 +200,11 @@ impl Shard {
     /// The store takes the next commit before the last one is durable, and applies them in order.
     pub fn set_commits_at_once(&mut self, commits: usize) {
         self.commits_at_once = commits.max(1);
+    }
+
+    /// What namespaces may do, shared with the other shards of the node.
+    pub fn set_quotas(&mut self, quotas: Quotas) {
+        self.quotas = quotas;
     }
 
     pub fn id(&self) -> ShardId {
@@ -254,7 +262,7 @@ impl Shard {
         // What is due does not wake a shard that has no room for it: the end of a commit does.
         let decides = self.has_room() && !self.pipeline.draining && !self.pipeline.is_broken();
         [
-            self.timer.next().filter(|_| decides),
+            self.timer.next().filter(|_| decides && !self.due_waits_for_rows()),
             self.timer.has_postponed().then_some(self.postponed_until).filter(|_| decides),
             self.leases.next_end().filter(|_| decides),
             self.waiters.next_end(),
@@ -276,6 +284,11 @@ impl Shard {
     /// Runs and other things held in memory: what the limits bound.
     pub fn resident(&self) -> usize {
         self.flows.resident() + self.timer.len() + self.leases.len()
+    }
+
+    /// Queues that have a service level, and whether it is broken.
+    pub fn levels(&self) -> impl Iterator<Item = (&(Namespace, Text), bool)> {
+        self.flows.levels()
     }
 
     /// What waits for a claimer, flow by flow (`Flows::waiting`): for those who watch.
@@ -308,6 +321,9 @@ impl Shard {
         }
         self.pipeline.building.decided = self.pipeline.building.decided.max(now);
         self.flows.pass(now);
+        for change in self.flows.take_levels() {
+            self.outputs.push_back(Output::Level(change));
+        }
         let flows = &self.flows;
         self.timer.advance(now, |entry| flows.key(entry.flow).namespace);
         // Further away than the pause: the clock ran wild and came back.
@@ -356,7 +372,18 @@ impl Shard {
             && self.pipeline.has_room_for_commands()
     }
 
+    /// Does so much due work wait for rows that the rest has to wait for it? The answer to a read ends that.
+    fn due_waits_for_rows(&self) -> bool {
+        let most = self.sizes.slice.saturating_mul(SLICES_WAITING);
+        let waiting = self.parked.values().flat_map(|(_, works)| works).chain(&self.again);
+        let due = |parked: &&Parked| matches!(parked.work, Work::Due(_));
+        waiting.chain(&self.wanted).filter(due).take(most).count() >= most
+    }
+
     fn due_slice(&mut self, now: Time) {
+        if self.timer.has_due() && self.due_waits_for_rows() {
+            return;
+        }
         for _ in 0..self.sizes.slice {
             if !self.has_room() {
                 break;

@@ -20,6 +20,8 @@ mod fairness;
 mod gone;
 #[path = "core/leaving.rs"]
 mod leaving;
+#[path = "core/level.rs"]
+mod level;
 #[path = "core/limits.rs"]
 mod limits;
 #[path = "core/loading.rs"]
@@ -30,6 +32,8 @@ mod operators;
 mod outcomes;
 #[path = "core/ownership.rs"]
 mod ownership;
+#[path = "core/put_off.rs"]
+mod put_off;
 #[path = "core/recurring.rs"]
 mod recurring;
 #[path = "core/routing.rs"]

@@ -96,7 +96,11 @@ impl Outcome {
 
     /// Interesting states that none of the seeds reached.
     pub fn never_reached(&self) -> Vec<Event> {
+        self.never_of(Event::SOMETIMES)
+    }
+
+    pub fn never_of(&self, events: &[Event]) -> Vec<Event> {
         let reached = |event: &Event| self.events.get(event).is_some_and(|count| *count > 0);
-        Event::SOMETIMES.iter().copied().filter(|event| !reached(event)).collect()
+        events.iter().copied().filter(|event| !reached(event)).collect()
     }
 }

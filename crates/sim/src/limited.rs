@@ -4,6 +4,9 @@
 //! The watch looks into the store after every commit, as nobody in the world can: are there more leases
 //! than a limit allows, did more start than a rate allows, did something start that had expired? A limit that was lowered below what runs is
 //! kept as long as nothing new starts.
+//!
+//! In every second of these worlds recurring jobs have quotas as well (`quotas`): what they put off must come all
+//! the same, once, as the run of its instant, or the checker finds an instant without a verdict.
 
 use crate::checker::Violation;
 use crate::rng::Rng;
@@ -13,7 +16,7 @@ use model::read::{Page, Read};
 use model::row::{Key, Row};
 use model::{Namespace, QueueRow, Rate, RunId, ShardId, Span, Text, Time, Token};
 use shard::command::{Answer, Command};
-use shard::{StoreCall, limits};
+use shard::{Allowed, Quotas, StoreCall, limits};
 use std::collections::{BTreeMap, BTreeSet};
 use store::Store;
 
@@ -36,6 +39,44 @@ pub struct Watch {
     starts: BTreeMap<(Queue, Option<Text>), (Rate, Vec<Time>)>,
 }
 
+/// What namespaces may fire on each node. Their chances come from a source of their own, so that worlds
+/// without them are what they were.
+#[derive(Debug)]
+pub struct Fires {
+    of_nodes: Vec<Quotas>,
+    rng: Rng,
+}
+
+impl Fires {
+    pub fn new(seed: u64, nodes: u32) -> Option<Fires> {
+        let has = seed >= LIMITED && seed % 2 == 1;
+        let of_nodes = (0..nodes).map(|_| Quotas::default()).collect();
+        let mut fires = Fires { of_nodes, rng: Rng::new(!seed) };
+        fires.draw();
+        has.then_some(fires)
+    }
+
+    pub fn of(&self, node: usize) -> Quotas {
+        self.of_nodes.get(node).cloned().unwrap_or_default()
+    }
+
+    /// Somebody sets other quotas, or runs pile up, or there is room again.
+    pub fn draw(&mut self) {
+        let per = Span::from_secs(60);
+        let told = NAMESPACES.map(|namespace| {
+            let (starts, burst) = (self.rng.range(10, 120) as u32, self.rng.range(1, 5) as u32);
+            let fires = self.rng.per_mille(800).then_some(Rate { starts, per, burst });
+            (namespace, Allowed { fires, crowded: self.rng.per_mille(200) })
+        });
+        self.of_nodes.iter().for_each(|quotas| quotas.set(&told, Allowed::default()));
+    }
+
+    pub fn lift(&self) {
+        let free = NAMESPACES.map(|namespace| (namespace, Allowed::default()));
+        self.of_nodes.iter().for_each(|quotas| quotas.set(&free, Allowed::default()));
+    }
+}
+
 impl World {
     pub fn is_limited(&self) -> bool {
         self.seed >= LIMITED
@@ -55,6 +96,9 @@ impl World {
 
     /// Somebody changes the limits of a queue.
     pub(crate) fn change_limits(&mut self) {
+        if let Some(fires) = &mut self.fires {
+            fires.draw();
+        }
         let shard = self.rng.below(u64::from(self.options.shards)) as u16;
         let namespace = NAMESPACES[self.rng.below(2) as usize];
         let queue = queues(shard)[self.rng.below(2) as usize].clone();
@@ -64,6 +108,9 @@ impl World {
 
     /// At the end everything must get done: what would take longer than the end lasts is let go.
     pub(crate) fn loosen_limits(&mut self) {
+        if let Some(fires) = &self.fires {
+            fires.lift();
+        }
         for shard in 0..self.options.shards {
             for (at, queue) in queues(shard).into_iter().enumerate() {
                 for namespace in NAMESPACES {
@@ -255,6 +302,7 @@ fn draw(rng: &mut Rng) -> QueueRow {
         group_max_running: running(rng),
         group_rate: rate(rng),
         weights: BTreeMap::new(),
+        start_within: None,
     };
     if rng.per_mille(300) {
         row.weights.insert(Text::from("g1"), rng.range(1, 5) as u32);

@@ -7,7 +7,7 @@
 use crate::checker::Violation;
 use crate::clock::LocalClock;
 use crate::event::{Asker, Happens};
-use crate::limited::Watch;
+use crate::limited::{Fires, Watch};
 use crate::log::Log;
 use crate::options::Options;
 use crate::rng::Rng;
@@ -73,6 +73,8 @@ pub struct World {
     /// Broken promises that are seen on the way and not at the end.
     pub(crate) found: Vec<Violation>,
     pub(crate) watch: Watch,
+    /// Quotas of recurring jobs, in worlds that have them.
+    pub(crate) fires: Option<Fires>,
 }
 
 impl World {
@@ -107,6 +109,7 @@ impl World {
             stall: None,
             found: Vec::new(),
             watch: Watch::default(),
+            fires: Fires::new(seed, options.nodes),
             options,
         };
         world.populate();
@@ -282,6 +285,9 @@ impl World {
         let id = NodeId { node: node as u32 + 1, boot: sim.boot };
         let mut host = Host::new(id, self.planted);
         host.set_sizes(self.options.sizes);
+        if let Some(fires) = &self.fires {
+            host.set_quotas(fires.of(node));
+        }
         // Some nodes have several commits under way, and the network may turn their order round.
         host.set_commits_at_once(1 + (random % 3) as usize);
         sim.host = Some(host);

@@ -4,8 +4,9 @@ use crate::cols::cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
 use crate::runs::bound;
+use model::id::SHARDS;
 use model::{Namespace, Slot, Span};
-use store::search::{QueueCounts, SCAN_MAX};
+use store::search::{NamespaceCounts, QueueCounts, SCAN_MAX};
 use tokio_postgres::types::Type;
 
 /// Claimed runs are running, whatever their row says.
@@ -31,6 +32,39 @@ const COUNTS: &str = "WITH
     SELECT (SELECT count(*) FROM ready), (SELECT count(*) FROM running),
       (SELECT count(*) FROM retrying), (SELECT count(*) FROM dead), (SELECT count(*) FROM soon),
       (SELECT min(due) FROM ready)";
+
+/// One short look per shard: the index begins with it, and a plain join may read all that is ready.
+const NAMESPACE: &str = "SELECT
+    (SELECT count(*) FROM (SELECT 1 FROM generate_series(0, $3 - 1) AS s(shard), LATERAL (
+       SELECT 1 FROM duly.runs AS r
+       WHERE r.state = 2 AND r.shard = s.shard AND r.namespace = $1
+         AND NOT EXISTS (SELECT 1 FROM duly.leases AS l WHERE l.shard = r.shard AND l.run = r.id)
+       LIMIT $2) AS ready LIMIT $2) AS all_ready),
+    (SELECT count(*) FROM (SELECT 1 FROM generate_series(0, $3 - 1) AS s(shard), LATERAL (
+       SELECT 1 FROM duly.runs AS r
+       WHERE r.state = 4 AND r.shard = s.shard AND r.namespace = $1
+         AND NOT EXISTS (SELECT 1 FROM duly.leases AS l WHERE l.shard = r.shard AND l.run = r.id)
+       LIMIT $2) AS retrying LIMIT $2) AS all_retrying),
+    (SELECT count(*) FROM (SELECT 1 FROM duly.jobs
+       WHERE namespace = $1 AND state IN (0, 1) LIMIT $2) AS living)";
+
+/// How much a namespace has, up to a bound.
+pub(crate) fn namespace(
+    conn: &mut Conn,
+    namespace: Namespace,
+    limit: usize,
+) -> Res<NamespaceCounts> {
+    let params: [Param<'_>; 3] = [
+        (&i64::from(namespace.0), Type::INT8),
+        (&bound(limit), Type::INT8),
+        (&i64::from(SHARDS), Type::INT8),
+    ];
+    let rows = conn.query(NAMESPACE, &params)?;
+    let Some(row) = rows.first() else { return Ok(NamespaceCounts::default()) };
+    let mut cols = cols(row, "runs", 0);
+    let (ready, retrying, jobs): (usize, usize, usize) = (cols.num()?, cols.num()?, cols.num()?);
+    Ok(NamespaceCounts { waiting: (ready + retrying).min(limit), jobs })
+}
 
 /// A queue lives in one shard while it has one partition.
 pub(crate) fn queue(

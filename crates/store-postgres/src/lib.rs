@@ -48,6 +48,7 @@ mod schema;
 mod search;
 mod table;
 mod tables;
+pub mod watch;
 mod wheel;
 
 pub use durability::Durability;
@@ -69,7 +70,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
-    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
+    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
+    Search, scan,
 };
 use store::{Committed, Store, StoreAbout, StoreError};
 use tokio_postgres::types::Type;
@@ -191,6 +193,16 @@ impl PostgresStore {
         let sql = "UPDATE duly.meta SET clock_offset = clock_offset + $1";
         let micros = span.micros();
         self.judge(self.writers.with(|conn| conn.query(sql, &[(&micros, Type::INT8)]).map(drop)))
+    }
+
+    /// From now on every lease that is given or ended is written down (`watch`). Only tests do.
+    pub fn watch_leases(&self) -> Result<(), StoreError> {
+        self.writing(watch::begin)
+    }
+
+    /// What was written down since.
+    pub fn watched(&self) -> Result<watch::Watched, StoreError> {
+        self.searching(watch::read)
     }
 
     fn judge<T>(&self, result: Res<T>) -> Result<T, StoreError> {
@@ -342,6 +354,14 @@ impl Search for PostgresStore {
         soon: Span,
     ) -> Result<QueueCounts, StoreError> {
         self.judge(self.searchers.with(|conn| counts::queue(conn, namespace, queue, soon)))
+    }
+
+    fn namespace_counts(
+        &self,
+        namespace: Namespace,
+        limit: usize,
+    ) -> Result<NamespaceCounts, StoreError> {
+        self.judge(self.searchers.with(|conn| counts::namespace(conn, namespace, limit)))
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {

@@ -7,7 +7,7 @@ use crate::error::Res;
 use crate::table::Kind::{Int, Text as Words};
 use crate::table::Table;
 use model::id::ShardId;
-use model::{Namespace, QueueRow, Text};
+use model::{Namespace, QueueRow, Span, Text};
 use std::sync::LazyLock;
 use store::codec::queues::{queue, rate_columns, weights_text};
 use tokio_postgres::Row;
@@ -27,6 +27,7 @@ pub(crate) static QUEUES: Table = Table {
         ("group_rate_per", Int),
         ("group_rate_burst", Int),
         ("weights", Words),
+        ("start_within", Int),
     ],
     kept: &[],
     made: &[],
@@ -61,6 +62,12 @@ COMMENT ON COLUMN duly.queues.group_max_running IS 'this and the next three: for
 COMMENT ON COLUMN duly.queues.weights IS 'starts in a group''s turn: weight bytes group, one per line';
 "#;
 
+/// Version 4. Older nodes keep no service level.
+pub(crate) const STEP_4: &str = r#"
+ALTER TABLE duly.queues ADD COLUMN IF NOT EXISTS start_within bigint;
+COMMENT ON COLUMN duly.queues.start_within IS 'microseconds in which a run that is ready should start; NULL = no service level';
+"#;
+
 pub(crate) fn row_values(
     shard: ShardId,
     namespace: Namespace,
@@ -84,6 +91,7 @@ pub(crate) fn row_values(
         group_per,
         group_burst,
         &*weights,
+        row.start_within.map(Span::micros),
     ]
 }
 

@@ -21,13 +21,13 @@
 use crate::cols::cols;
 use crate::conn::{Conn, WRITE};
 use crate::error::{Fault, OpenError, Res};
-use crate::queues::{QUEUES, STEP_3};
+use crate::queues::{QUEUES, STEP_3, STEP_4};
 use crate::tables::{HOT, STEP_2, TABLES, key_tables};
 use crate::{claims, functions, history, jobs, origin, runs};
 use model::id::SHARDS;
 
 /// The version this code writes, and the newest `min_reader`/`min_writer` it satisfies.
-pub(crate) const VERSION: i64 = 3;
+pub(crate) const VERSION: i64 = 4;
 
 /// Makes the tables where there are none; checks that others can be used by this code.
 pub(crate) fn migrate(conn: &mut Conn) -> Result<(), OpenError> {
@@ -80,6 +80,7 @@ fn step(conn: &mut Conn) -> Res<()> {
             limits(conn)
         }
         Some(2) => limits(conn),
+        Some(3) => levels(conn),
         _ => Ok(()),
     }
 }
@@ -87,9 +88,14 @@ fn step(conn: &mut Conn) -> Res<()> {
 /// From version 2 to 3.
 fn limits(conn: &mut Conn) -> Res<()> {
     conn.run(STEP_3)?;
-    for table in [&QUEUES, &runs::RUNS] {
-        conn.run(&table.functions())?;
-    }
+    conn.run(&runs::RUNS.functions())?;
+    levels(conn)
+}
+
+/// From version 3 to 4.
+fn levels(conn: &mut Conn) -> Res<()> {
+    conn.run(STEP_4)?;
+    conn.run(&QUEUES.functions())?;
     conn.run(&format!("UPDATE duly.meta SET version = {VERSION}"))
 }
 

@@ -4,10 +4,11 @@ use crate::cols::cols;
 use crate::error::Res;
 use crate::runs::bound;
 use crate::{history, runs};
+use model::id::SHARDS;
 use model::{Namespace, Slot, Time};
 use rusqlite::{Connection, params};
 use store::search::filter::is_failure;
-use store::search::{Prune, Pruned, QueueCounts, SCAN_MAX};
+use store::search::{NamespaceCounts, Prune, Pruned, QueueCounts, SCAN_MAX};
 
 pub(crate) const READY: &str = "SELECT count(*) FROM (SELECT 1 FROM runs AS r INDEXED BY runs_ready
        WHERE r.state = 2 AND r.shard = ?1 AND r.namespace = ?2 AND r.queue = ?3
@@ -63,6 +64,40 @@ pub(crate) fn queue(
         due_soon: usize::try_from(soon).unwrap_or(0),
         oldest_ready: oldest.map(Time::from_micros),
     })
+}
+
+pub(crate) const WAITING: [&str; 2] = [
+    "SELECT count(*) FROM (SELECT 1 FROM runs AS r INDEXED BY runs_ready
+       WHERE r.state = 2 AND r.shard = ?1 AND r.namespace = ?2
+         AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.shard = r.shard AND l.run = r.id)
+       LIMIT ?3)",
+    "SELECT count(*) FROM (SELECT 1 FROM runs AS r INDEXED BY runs_retrying
+       WHERE r.state = 4 AND r.shard = ?1 AND r.namespace = ?2
+         AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.shard = r.shard AND l.run = r.id)
+       LIMIT ?3)",
+];
+/// Narrow rows without an index by namespace: this looks at all jobs, which is why it is asked seldom.
+const LIVING_JOBS: &str = "SELECT count(*) FROM (SELECT 1 FROM jobs
+       WHERE namespace = ?1 AND state IN (0, 1) LIMIT ?2)";
+
+/// How much a namespace has, up to a bound.
+pub(crate) fn namespace(
+    conn: &Connection,
+    namespace: Namespace,
+    limit: usize,
+) -> Res<NamespaceCounts> {
+    let mut waiting = 0;
+    for sql in WAITING {
+        let mut statement = conn.prepare_cached(sql)?;
+        for shard in 0..SHARDS {
+            let params = params![shard, namespace.0, bound(limit.saturating_sub(waiting))];
+            let count: i64 = statement.query_row(params, |row| row.get(0))?;
+            waiting += usize::try_from(count).unwrap_or(0);
+        }
+    }
+    let mut statement = conn.prepare_cached(LIVING_JOBS)?;
+    let jobs: i64 = statement.query_row(params![namespace.0, bound(limit)], |row| row.get(0))?;
+    Ok(NamespaceCounts { waiting, jobs: usize::try_from(jobs).unwrap_or(0) })
 }
 
 pub(crate) const OLD: &str = "SELECT shard, run, token, hid, finished, status FROM history

@@ -61,7 +61,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::memory::Dump;
 use store::search::{
-    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search, scan,
+    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
+    Search, scan,
 };
 use store::{Committed, Refusal, Store, StoreAbout, StoreError};
 
@@ -428,6 +429,14 @@ impl Search for SqliteStore {
         soon: Span,
     ) -> Result<QueueCounts, StoreError> {
         self.searching(|conn, now| counts::queue(conn, namespace, queue, now.plus(soon)))
+    }
+
+    fn namespace_counts(
+        &self,
+        namespace: Namespace,
+        limit: usize,
+    ) -> Result<NamespaceCounts, StoreError> {
+        self.searching(|conn, _| counts::namespace(conn, namespace, limit))
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {

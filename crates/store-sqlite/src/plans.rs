@@ -49,6 +49,8 @@ fn every_statement_seeks() {
         (vec![&*search::FAILED], "history_failures (namespace=? AND hid<?)"),
         (vec![&*search::BY_RUN], "history_run (run<?)"),
         (vec![&*search::OF_JOB], "history_instants (planned_job=? AND (nominal,run)<(?,?))"),
+        (vec![counts::WAITING[0]], "runs_ready (shard=? AND namespace=?)"),
+        (vec![counts::WAITING[1]], "runs_retrying (shard=? AND namespace=?)"),
         (vec![counts::OLD, history::REMOVE], "INTEGER PRIMARY KEY (rowid"),
     ];
     for (statements, seek) in expected {

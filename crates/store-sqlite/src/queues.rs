@@ -6,12 +6,12 @@ use crate::runs;
 use crate::table::{Prepared, Shape, Table};
 use model::id::ShardId;
 use model::row::{Expect, Row};
-use model::{Namespace, QueueRow, Text};
+use model::{Namespace, QueueRow, Span, Text};
 use rusqlite::{Connection, params};
 use std::sync::LazyLock;
 use store::codec::queues::{queue, rate_columns, weights_text};
 
-const VALUES: [&str; 10] = [
+const VALUES: [&str; 11] = [
     "rev",
     "max_running",
     "rate_starts",
@@ -22,6 +22,7 @@ const VALUES: [&str; 10] = [
     "group_rate_per",
     "group_rate_burst",
     "weights",
+    "start_within",
 ];
 
 pub(crate) static QUEUES: LazyLock<Table> = LazyLock::new(|| {
@@ -63,6 +64,7 @@ pub(crate) fn put(
         group_per,
         group_burst,
         weights_text(&row.weights),
+        row.start_within.map(Span::micros),
     ];
     QUEUES.put(conn, key, Some(values), expect)
 }

@@ -12,7 +12,7 @@ use model::id::SHARDS;
 use rusqlite::Connection;
 
 /// The version this code writes, and the newest `min_reader`/`min_writer` it satisfies.
-pub(crate) const VERSION: i64 = 3;
+pub(crate) const VERSION: i64 = 4;
 /// "duly": tells our file from any other database.
 const APPLICATION: i64 = 0x6475_6c79;
 
@@ -303,6 +303,11 @@ ALTER TABLE runs ADD COLUMN start_by INTEGER;   -- not started by then it expire
 ALTER TABLE runs ADD COLUMN finish_by INTEGER;  -- not done by then
 ";
 
+/// Version 4: service levels of queues. Older code may go on using the file, and keeps none.
+const FOURTH: &str = "
+ALTER TABLE queues ADD COLUMN start_within INTEGER; -- microseconds; NULL = no service level
+";
+
 /// Makes the tables in an empty file; checks that others can be used by this code.
 pub(crate) fn migrate(conn: &Connection) -> Result<(), OpenError> {
     let application: i64 = pragma(conn, "application_id")?;
@@ -317,6 +322,9 @@ pub(crate) fn migrate(conn: &Connection) -> Result<(), OpenError> {
     }
     if version < 3 {
         step(conn, THIRD, "UPDATE meta SET version = 3")?;
+    }
+    if version < 4 {
+        step(conn, FOURTH, "UPDATE meta SET version = 4")?;
     }
     Ok(())
 }

@@ -12,7 +12,8 @@
 
 use crate::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use crate::search::{
-    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
+    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
+    Search,
 };
 use crate::{Committed, Refusal, Store, StoreAbout, StoreError};
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
@@ -216,6 +217,14 @@ impl<S: Search> Search for FaultyStore<S> {
         soon: Span,
     ) -> Result<QueueCounts, StoreError> {
         self.inner.queue_counts(namespace, queue, soon)
+    }
+
+    fn namespace_counts(
+        &self,
+        namespace: Namespace,
+        limit: usize,
+    ) -> Result<NamespaceCounts, StoreError> {
+        self.inner.namespace_counts(namespace, limit)
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {

@@ -27,6 +27,9 @@ pub struct Seen {
 
 impl Seen {
     pub fn add(&mut self, row: &Past) {
+        if row.token == Token::DELAYED {
+            return; // The run beside it says what became of the instant.
+        }
         self.ran |= !row.status.is_verdict_only();
         let place = Some((row.finished, row.token, row.run));
         if place > self.last {

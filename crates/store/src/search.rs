@@ -44,6 +44,13 @@ pub trait Search: Send + Sync {
         queue: &str,
         soon: Span,
     ) -> Result<QueueCounts, StoreError>;
+    /// How much a namespace has, for its quotas. Each count stops at `limit`, and none of them is
+    /// cheap enough to be asked for with every request.
+    fn namespace_counts(
+        &self,
+        namespace: Namespace,
+        limit: usize,
+    ) -> Result<NamespaceCounts, StoreError>;
     /// Removes old history, a slice at a time: the caller goes on at `next` until there is none. A
     /// store may keep a day (UTC) until all of it is old.
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError>;
@@ -112,6 +119,16 @@ pub struct QueueCounts {
     pub due_soon: usize,
     /// When the run that has waited longest became ready.
     pub oldest_ready: Option<Time>,
+}
+
+/// What quotas are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceCounts {
+    /// Runs that are ready or between two attempts. Those that wait for their time cost nothing but
+    /// room, and those that run are on their way out.
+    pub waiting: usize,
+    /// Recurring jobs that are active or paused.
+    pub jobs: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

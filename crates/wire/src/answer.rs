@@ -59,6 +59,9 @@ pub struct Job {
     pub running: Vec<String>,
     pub counts: Option<Counts>,
     pub paused: Option<Paused>,
+    /// Its next fire waits, because it would be too much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delayed: Option<Delayed>,
     // What the user wrote.
     pub name: Option<String>,
     pub owner: Option<String>,

@@ -15,6 +15,8 @@ pub struct QueueRequest {
     pub group_max_running: Option<u32>,
     pub group_rate: Option<RateRequest>,
     pub weights: BTreeMap<String, u32>,
+    /// In microseconds.
+    pub start_within: Option<i64>,
 }
 
 /// `per` in microseconds.
@@ -35,6 +37,8 @@ pub struct QueueLimits {
     /// Starts at once after a pause.
     pub burst: Option<u32>,
     pub groups: GroupLimits,
+    /// The service level: a run that is ready starts within this; null: there is none.
+    pub start_within: Option<String>,
     pub partitions: u32,
 }
 
@@ -50,6 +54,8 @@ pub struct GroupLimits {
 
 const HOUR: i64 = 3_600_000_000;
 const DAY: i64 = 24 * HOUR;
+/// The shortest service level, in microseconds: shorter ones are broken by any pause.
+const LEVEL_MIN: i64 = 1_000_000;
 
 impl QueueRequest {
     pub fn read(text: &str, faults: &mut Faults) -> QueueRequest {
@@ -70,6 +76,7 @@ impl QueueRequest {
             }
             groups.finish(faults);
         }
+        request.start_within = start_within(&mut object, faults);
         if object.number("partitions", 1..=256, faults).is_some_and(|partitions| partitions > 1) {
             let message = "this version keeps a queue in one partition; leave it out, or say 1";
             faults.add(object.at("partitions"), message);
@@ -82,6 +89,15 @@ impl QueueRequest {
 fn max_running(object: &mut Object<'_>, faults: &mut Faults) -> Option<u32> {
     let number = object.number("max_running", 1..=RUNNING_MAX.into(), faults)?;
     u32::try_from(number).ok()
+}
+
+fn start_within(object: &mut Object<'_>, faults: &mut Faults) -> Option<i64> {
+    let span = object.span("start_within", faults)?;
+    if !(LEVEL_MIN..=DAY).contains(&span) {
+        faults.add(object.at("start_within"), "a service level is a time from 1s to 1d");
+        return None;
+    }
+    Some(span)
 }
 
 /// `rate`, and `burst`, which is what the rate allows in a second, but at least one start.
@@ -146,7 +162,7 @@ mod tests {
 
     #[test]
     fn everything_that_a_queue_can_allow_is_read() {
-        let text = r#"{"max_running":100,"rate":"50/s","burst":100,"partitions":1,
+        let text = r#"{"max_running":100,"rate":"50/s","burst":100,"partitions":1,"start_within":"30s",
             "groups":{"max_running":1,"rate":"6/m","weights":{"cust-42":3}}}"#;
         let expected = QueueRequest {
             max_running: Some(100),
@@ -154,6 +170,7 @@ mod tests {
             group_max_running: Some(1),
             group_rate: Some(RateRequest { starts: 6, per: 60_000_000, burst: 1 }),
             weights: [("cust-42".to_string(), 3)].into(),
+            start_within: Some(30_000_000),
         };
         assert_eq!(read(text), Ok(expected));
         assert_eq!(read("{}"), Ok(QueueRequest::default()));
@@ -171,6 +188,8 @@ mod tests {
             (r#"{"burst":5}"#, "/burst"),
             (r#"{"groups":{"weights":{"a":0}}}"#, "/groups/weights/a"),
             (r#"{"groups":{"weights":{"":1}}}"#, "/groups/weights"),
+            (r#"{"start_within":"10ms"}"#, "/start_within"),
+            (r#"{"start_within":30}"#, "/start_within"),
             (r#"{"partitions":2}"#, "/partitions"),
             (r#"{"max_runing":2}"#, "/max_runing"),
         ] {

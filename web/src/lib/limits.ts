@@ -9,6 +9,7 @@ interface Limit {
 
 export interface Limits extends Limit {
   groups?: (Limit & { weights?: Record<string, number> | null }) | null;
+  start_within?: string | null;
 }
 
 export interface LimitsForm {
@@ -19,6 +20,7 @@ export interface LimitsForm {
   group_rate: string;
   group_burst: string;
   weights: string;
+  start_within: string;
 }
 
 export type LimitField = keyof LimitsForm;
@@ -35,6 +37,7 @@ export function fromLimits(limits: Limits): LimitsForm {
     group_rate: text(limits.groups?.rate),
     group_burst: text(limits.groups?.burst),
     weights: weights.map(([group, weight]) => `${group}: ${weight}`).join("\n"),
+    start_within: text(limits.start_within),
   };
 }
 
@@ -73,6 +76,7 @@ export function toLimits(form: LimitsForm, before: Limits): { limits: Limits; fa
       burst: given(form.group_burst),
       weights: Object.fromEntries(weights),
     },
+    start_within: said(form.start_within),
   };
   return { limits: limits as Limits, faults };
 }
@@ -86,6 +90,7 @@ const PLACES: [string, LimitField][] = [
   ["/max_running", "max_running"],
   ["/rate", "rate"],
   ["/burst", "burst"],
+  ["/start_within", "start_within"],
 ];
 
 /** What stands at each field, and what stands at none. */

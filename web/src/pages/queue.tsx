@@ -48,6 +48,11 @@ export function QueuePage() {
         }
       />
       <div className="stack">
+        {queue.service_level?.kept === false && (
+          <div className="notice" data-tone="warn" role="status">
+            The service level is broken: runs wait longer than {queue.service_level.start_within}. New work with a priority below 5 gives way until they do not.
+          </div>
+        )}
         <Numbers queue={queue} />
         <Groups queue={queue.name} />
         <QueueLimits key={queue.name} queue={queue.name} limits={queue.limits} />

@@ -23,6 +23,7 @@ const TONES: Record<string, Tone> = {
   skipped_paused: "warn",
   skipped: "warn",
   coalesced: "warn",
+  delayed: "warn",
   leaving: "warn",
   quiet: "warn",
   terminating: "warn",

@@ -65,6 +65,7 @@ export function QueueLimits({ queue, limits }: { queue: string; limits: Limits }
           {field("group_max_running", "Of a group: running at once", "1 makes each group's runs follow one another.")}
           {field("group_rate", "Of a group: starts at most", "Each group has its own.")}
           {field("group_burst", "Of a group: in a burst", "Starts of one group after a rest.", "those of a second")}
+          {field("start_within", "Service level: starts within", "Such as 30s. While runs wait longer, priorities below 5 give way.", "none")}
         </div>
         <Field label="Weights of groups" help="One group: weight per line; 1 unless given. A group of weight 3 gets three turns where others get one." fault={at.weights}>
           {(of) => <textarea {...of} name="weights" rows={3} placeholder="cust-42: 3" spellCheck={false} value={form.weights} onChange={(event) => setForm({ ...form, weights: event.target.value })} />}

@@ -52,8 +52,12 @@ fn attempts_are_lost_by_deaths(evidence: &Evidence, found: &mut Vec<Violation>) 
                 evidence.windows.iter().find(|w| w.begin <= row.finished && started <= w.recovered);
             let kind = during.map(|window| window.kind);
             found.push(broken("attempts_are_lost_by_deaths_only", format!("{kind:?}: {row:?}")));
-        } else if !near.any(|window| hit(window, row.run.job.shard())) {
-            // A node calls the webhooks of its own shards, so whose shard it is says who was calling.
+        } else if !near.any(|window| match super::strict::holder(evidence, row) {
+            Some(node) => window.node.is_none_or(|hit| hit == node.node),
+            // A node calls the webhooks of its own shards, so whose shard it is says who was calling,
+            // if the call is shorter than the way home of a shard.
+            None => hit(window, row.run.job.shard()),
+        }) {
             let detail = format!("a node that was not hit lost {row:?}");
             found.push(broken("only_the_node_hit_loses_attempts", detail));
         }

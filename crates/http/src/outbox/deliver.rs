@@ -1,7 +1,7 @@
 //! One page of an outbox becomes jobs, in the order of its rows.
 
 use crate::door::RequestId;
-use crate::jobs::{HeaderKey, asked_by, json_text, read};
+use crate::jobs::{HeaderKey, adds, asked_by, json_text, read};
 use crate::limits::{
     OUTBOX_CALL_WAIT, OUTBOX_KEY_TRUSTED, OUTBOX_PAGE_TRUSTED, OUTBOX_PROBLEM_MAX, REQUEST_ID_MAX,
 };
@@ -51,7 +51,13 @@ pub async fn deliver(
         // what is due at the same instant starts in the order of ids.
         newest = newest.max(row.at).min(began);
         match job(api, namespace, source, row, newest) {
-            Ok(job) => maker.take(row, job).await,
+            Ok(job) => {
+                if let Err(over) = submitter.admit(api, adds(&job.spec), 0).await {
+                    maker.round.over_quota = Some(over.detail);
+                    break;
+                }
+                maker.take(row, job).await;
+            }
             Err(refusal) => maker.judge(row, Err(refusal)),
         }
     }

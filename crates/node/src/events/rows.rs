@@ -7,7 +7,7 @@ use crate::limits::JOBS_KNOWN_MAX;
 use model::read::Page;
 use model::row::{Change, Commit, Expect, HistoryRow, Holder, JobRow, JobState};
 use model::row::{Key, Row, RunRow, Scope};
-use model::{Cause, JobId, Namespace, RunId, RunState, Text, Time};
+use model::{Cause, JobId, Namespace, RunId, RunState, Status, Text, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What is remembered of a job.
@@ -236,7 +236,10 @@ impl Known {
     }
 
     fn of_history(&self, at: Time, run: RunId, row: &HistoryRow) -> Happened {
-        let what = if row.status.is_verdict_only() {
+        let what = if row.status == Status::Delayed {
+            let reason = row.error.clone().unwrap_or_else(|| Text::from(""));
+            What::FiredLate { due: row.due, reason }
+        } else if row.status.is_verdict_only() {
             What::Skipped {
                 status: row.status,
                 from: row.nominal,

@@ -80,6 +80,14 @@ pub enum What {
     DestinationClosed {
         host: Text,
     },
+    /// Runs of a queue wait longer than its service level allows; they do not any more.
+    LevelBroken,
+    LevelKept,
+    /// A recurring job fired later than its time, because it would have been too much.
+    FiredLate {
+        due: Time,
+        reason: Text,
+    },
     /// Something may have happened here that nobody can tell.
     Gap,
 }
@@ -131,6 +139,9 @@ impl What {
             What::Bulk { .. } => "operation.over",
             What::DestinationOpened { .. } => "destination.opened",
             What::DestinationClosed { .. } => "destination.closed",
+            What::LevelBroken => "queue.level_broken",
+            What::LevelKept => "queue.level_kept",
+            What::FiredLate { .. } => "occurrence.delayed",
             What::Gap => "gap",
         }
     }

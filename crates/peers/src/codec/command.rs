@@ -189,7 +189,15 @@ fn write_end(out: &mut Writer, end: &End) {
 }
 
 fn write_queue(out: &mut Writer, namespace: Namespace, queue: &Text, limits: &QueueRow) {
-    let QueueRow { rev: _, max_running, rate, group_max_running, group_rate, weights } = limits;
+    let QueueRow {
+        rev: _,
+        max_running,
+        rate,
+        group_max_running,
+        group_rate,
+        weights,
+        start_within,
+    } = limits;
     out.number_field(1, namespace.0.into());
     out.text(2, queue);
     let mut of = |tag: u8, max: Option<u32>, rate: Option<Rate>| {
@@ -207,6 +215,9 @@ fn write_queue(out: &mut Writer, namespace: Namespace, queue: &Text, limits: &Qu
     for (group, weight) in weights {
         out.text(11, group);
         out.number_field(12, (*weight).into());
+    }
+    if let Some(within) = start_within {
+        out.signed_field(13, within.micros());
     }
 }
 
@@ -229,6 +240,7 @@ fn read_queue(fields: &Fields<'_>) -> Option<Command> {
         weights: weights
             .map(|(group, weight)| Some((p::text(group)?, p::narrow(weight)?)))
             .collect::<Option<_>>()?,
+        start_within: fields.maybe(13, p::span)?,
     };
     let queue = p::text(fields.one(2)?)?;
     Some(Command::SetQueue { namespace: Namespace(fields.narrow(1)?), queue, limits })

@@ -166,7 +166,7 @@ pub fn made(bytes: &[u8]) -> Option<Made> {
 }
 
 // Never reuse a number.
-const REFUSED: [(u64, Refused); 10] = [
+const REFUSED: [(u64, Refused); 11] = [
     (1, Refused::NotFound),
     (2, Refused::KeyReused),
     (3, Refused::Taken),
@@ -177,6 +177,7 @@ const REFUSED: [(u64, Refused); 10] = [
     (10, Refused::TooLate),
     (11, Refused::Unknown),
     (12, Refused::Poison),
+    (13, Refused::Shed),
 ];
 const VERSION_MISMATCH: u64 = 5;
 const INVALID: u64 = 6;

@@ -121,6 +121,7 @@ fn commands() -> Vec<Command> {
                 group_max_running: None,
                 group_rate: Some(Rate { starts: 3, per: Span::from_secs(60), burst: 9 }),
                 weights: [(Text::from("a"), 3), (Text::from(""), 1)].into(),
+                start_within: Some(Span::from_secs(30)),
             },
         },
         Command::SetQueue {
@@ -196,6 +197,7 @@ fn answers() -> Vec<Answer> {
         Refused::TooLate,
         Refused::Unknown,
         Refused::Poison,
+        Refused::Shed,
     ];
     all.extend(refused.map(Answer::Refused));
     all

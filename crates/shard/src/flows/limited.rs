@@ -19,17 +19,28 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Starts that are allowed, counted without fractions: a start costs `rate.per`, and a microsecond
 /// brings `rate.starts`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bucket {
+pub struct Bucket {
     rate: Rate,
     /// When the bucket is full again, in microseconds times `rate.starts`.
     full: i128,
 }
 
 impl Bucket {
-    pub(super) fn empty(rate: Rate, now: Time) -> Bucket {
+    pub fn empty(rate: Rate, now: Time) -> Bucket {
         let mut bucket = Bucket { rate, full: 0 };
         bucket.full = bucket.at(now) + bucket.size();
         bucket
+    }
+
+    /// Holds its burst.
+    pub fn full(rate: Rate, now: Time) -> Bucket {
+        let mut bucket = Bucket { rate, full: 0 };
+        bucket.full = bucket.at(now);
+        bucket
+    }
+
+    pub fn rate(&self) -> Rate {
+        self.rate
     }
 
     fn at(&self, now: Time) -> i128 {
@@ -45,7 +56,7 @@ impl Bucket {
     }
 
     /// When the next start is allowed; in the past if it is now.
-    pub(super) fn next(&self, now: Time) -> Time {
+    pub fn next(&self, now: Time) -> Time {
         // A clock that ran wild and came back: no bucket is emptier than empty.
         let full = self.full.min(self.at(now) + self.size());
         let wanted = full - self.size() + self.cost();
@@ -54,7 +65,7 @@ impl Bucket {
         i64::try_from(micros).map_or(Time::MAX, Time::from_micros)
     }
 
-    pub(super) fn spend(&mut self, now: Time) {
+    pub fn spend(&mut self, now: Time) {
         let now = self.at(now);
         self.full = self.full.clamp(now, now + self.size()) + self.cost();
     }
@@ -90,6 +101,8 @@ pub(super) struct Limited {
     since: Time,
     /// How many groups were kept when those that nothing names were last forgotten.
     kept: usize,
+    /// Its service level is broken (`level.rs`).
+    pub(super) late: bool,
 }
 
 impl Limited {
@@ -104,12 +117,14 @@ impl Limited {
             again: None,
             since: now,
             kept: 0,
+            late: false,
         }
     }
 
     /// Takes over what still counts from the limits before. What is not known of a rate is taken to
     /// be spent.
     pub(super) fn succeeds(&mut self, before: Limited) {
+        self.late = before.late;
         if self.row.rate == before.row.rate {
             self.bucket = before.bucket;
         }

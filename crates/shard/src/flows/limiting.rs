@@ -1,5 +1,6 @@
 //! Where the flows ask and tell what their queues allow (`limited.rs`).
 
+use super::level::LevelChange;
 use super::limited::Limited;
 use super::{FlowId, Flows};
 use crate::flows::Flow;
@@ -23,11 +24,13 @@ impl Flows {
             shown.extend(flows);
         }
         self.show(&shown);
+        self.judge_levels();
     }
 
     /// When `pass` changes something.
     pub fn next_pass(&self) -> Option<Time> {
-        self.limited.values().filter_map(Limited::next).min()
+        let opens = self.limited.values().filter_map(Limited::next).min();
+        [opens, self.next_level()].into_iter().flatten().min()
     }
 
     /// A run of this flow has a lease since now.
@@ -102,6 +105,11 @@ impl Flows {
                     limited.succeeds(before);
                 }
                 self.limited.insert(queue.clone(), limited);
+            } else if before.is_some_and(|before| before.late) {
+                // Nobody asks for a level any more.
+                let (namespace, name) = queue.clone();
+                let change = LevelChange { namespace, queue: name, broken: false };
+                self.level_changes.push(change);
             }
             queues.insert(queue);
         }

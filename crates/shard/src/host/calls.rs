@@ -460,6 +460,7 @@ impl Host {
                     let mut shard = Shard::new(id, self.node, taken, &alive, now, self.planted);
                     shard.handle_seen(seen_at);
                     shard.set_sizes(self.sizes);
+                    shard.set_quotas(self.quotas.clone());
                     shard.set_commits_at_once(self.commits_at_once);
                     self.shards.insert(id, shard);
                     let event = Output::Event(Event::TookOver);

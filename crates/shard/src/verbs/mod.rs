@@ -15,6 +15,7 @@ mod make;
 mod occurrence;
 mod overlap;
 mod pause;
+mod put_off;
 mod queue;
 mod replay;
 mod rerun;

@@ -5,9 +5,11 @@
 use crate::batch::Event;
 use crate::limits::MISSED_AFTER;
 use crate::planted::Bug;
+use crate::quotas::PutOff;
 use crate::shard::{Decision, Shard};
 use crate::verbs::make::NewRun;
 use crate::verbs::overlap::Overlapping;
+use crate::verbs::put_off::is_put_off;
 use calendar::Schedule;
 use model::row::{Expect, HistoryRow, JobRow, JobState, Key, Row};
 use model::{Cause, JobId, Lane, RunId, RunState, Span, Spec, Status, Time, Token};
@@ -17,28 +19,48 @@ use std::sync::Arc;
 const AT_ONCE: usize = 64;
 
 impl Shard {
-    pub(crate) fn decide_occurrences(&mut self, now: Time, mut job: JobRow) -> Decision<()> {
+    pub(crate) fn decide_occurrences(&mut self, now: Time, job: JobRow) -> Decision<()> {
+        self.decide_due_instants(now, job, false)
+    }
+
+    /// The same, whatever quotas say: somebody changes the job, and what is open is to be decided first.
+    pub(crate) fn decide_at_once(&mut self, now: Time, job: JobRow) -> Decision<()> {
+        self.decide_due_instants(now, job, true)
+    }
+
+    fn decide_due_instants(&mut self, now: Time, mut job: JobRow, at_once: bool) -> Decision<()> {
         let Some(spec) = self.spec_row(job.id, job.version)? else { return Ok(()) };
         let Some(schedule) = self.schedule(job.id, job.version, &spec, job.versioned) else {
             return Ok(());
         };
         let mut overlapping = self.overlapping(&job, &spec)?;
-        self.catch_up(now, &mut job, &spec, &schedule);
-        self.fire_fresh(now, &mut job, &spec, &schedule, &mut overlapping);
+        // What had to wait is late, however long it waited; it is not missed.
+        if at_once || !is_put_off(&job) {
+            self.catch_up(now, &mut job, &spec, &schedule);
+        }
+        let waits = self.fire_fresh(now, &mut job, (&spec, &schedule), &mut overlapping, at_once);
         self.plan_next(&mut job, &spec, &schedule);
+        match waits {
+            Some((due, wait)) => self.put_off(&mut job, due, wait),
+            // More than fits into one batch: what is left is still late.
+            None if !at_once && job.due.is_some_and(|due| due <= now) => {}
+            None => job.pause = None,
+        }
         self.put_job(job);
         Ok(())
     }
 
-    /// The instants that are due and not missed, in order.
+    /// The instants that are due and not missed, in order. Returns when the first one was due that has to
+    /// wait, and why.
     fn fire_fresh(
         &mut self,
         now: Time,
         job: &mut JobRow,
-        spec: &Arc<Spec>,
-        schedule: &Schedule,
+        (spec, schedule): (&Arc<Spec>, &Schedule),
         overlapping: &mut Overlapping,
-    ) {
+        at_once: bool,
+    ) -> Option<(Time, (PutOff, Time))> {
+        let mut waits = None;
         for _ in 0..AT_ONCE {
             let Some(nominal) = schedule.next(job.mark) else { break };
             let due = schedule.occurrence(nominal).effective;
@@ -55,12 +77,32 @@ impl Shard {
                 job.mark = nominal;
                 continue;
             }
-            self.fire_occurrence(now, job, spec, (nominal, due), overlapping);
+            if !at_once && let Some(wait) = self.must_wait(now, job, spec, due) {
+                if self.drops_what_waits(nominal) {
+                    job.mark = nominal;
+                    continue;
+                }
+                waits = Some((due, wait));
+                break;
+            }
+            let (late, fired) = (is_put_off(job), job.fired);
+            // What the run is given as its time is when it could be made: how long it may wait for its
+            // start counts from there.
+            let at = match late {
+                true if self.planted.is(Bug::PutOffOtherRun) => (now, now),
+                true => (nominal, now),
+                false => (nominal, due),
+            };
+            self.fire_occurrence(now, job, spec, at, overlapping);
+            if late && job.fired > fired {
+                self.note_delay(now, job, (nominal, due));
+            }
             job.mark = nominal;
         }
         if self.planted.is(Bug::MarkNotMoved) && job.fired % 5 == 4 {
             job.mark = schedule.previous(job.mark).unwrap_or(job.mark);
         }
+        waits
     }
 
     /// One run for one instant, counted.

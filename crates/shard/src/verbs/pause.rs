@@ -24,9 +24,9 @@ impl Shard {
         if !matches!(job.state, JobState::Active | JobState::Paused) {
             return Ok(Answer::Refused(Refused::Conflict));
         }
-        if job.state == JobState::Active && job.due.is_some_and(|due| due <= now) {
+        if job.state == JobState::Active && job.next.is_some_and(|next| next <= now) {
             // What fell due before the pause is decided first, as if it had come a moment later.
-            self.decide_occurrences(now, job)?;
+            self.decide_at_once(now, job)?;
             match self.job_row(id)? {
                 Some(decided) if decided.state == JobState::Active => job = decided,
                 _ => return Ok(Answer::Refused(Refused::Conflict)), // It ended with that.

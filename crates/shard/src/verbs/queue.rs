@@ -55,6 +55,9 @@ fn refusal(limits: &QueueRow) -> Option<Refused> {
     if bad(limits.rate) || bad(limits.group_rate) {
         return Some(Refused::Invalid("a rate allows at least one start"));
     }
+    if limits.start_within.is_some_and(|within| within.micros() <= 0) {
+        return Some(Refused::Invalid("a service level has a time"));
+    }
     if limits.weights.len() > WEIGHTS_MAX {
         return Some(Refused::Invalid("too many groups have a weight"));
     }

@@ -8,7 +8,7 @@ use crate::shard::{Decision, Need, Shard};
 use crate::verbs::make::NewRun;
 use calendar::Schedule;
 use model::row::{Expect, IdempotencyKey, IdempotencyRow, JobRow, JobState, Key, Made, Pause, Row};
-use model::{Cause, JobId, Lane, RunId, RunState, Spec, Text, Time, When};
+use model::{Cause, JobId, Lane, Priority, RunId, RunState, Spec, Text, Time, When};
 
 impl Shard {
     pub(crate) fn decide_submit(&mut self, now: Time, jobs: &[NewJob]) -> Decision<Answer> {
@@ -51,6 +51,10 @@ impl Shard {
             self.doubted.remove(&job.id);
             return Ok(Err(Refused::Taken));
         }
+        if self.sheds(now, &job.spec) {
+            self.event(Event::Shed);
+            return Ok(Err(Refused::Shed));
+        }
         let next = match self.make_job(now, job) {
             Ok(next) => next,
             Err(refused) => return Ok(Err(refused)),
@@ -60,6 +64,21 @@ impl Shard {
             self.write_key(now, &job.spec, key, made);
         }
         Ok(Ok(Submitted { made, next, replayed: false }))
+    }
+
+    /// Does this give way to what waits? Work of low priority that is to run now does, while its queue's
+    /// service level is broken. Recurring jobs are taken: their fires are put off.
+    pub(crate) fn sheds(&self, now: Time, spec: &Spec) -> bool {
+        let is_now = match spec.schedule.when {
+            When::At(at) => at <= now,
+            When::Delay(delay) => now.plus(delay) <= now,
+            _ => !spec.schedule.is_recurring(),
+        };
+        Priority::is_low(spec.priority) && is_now && self.is_late(spec)
+    }
+
+    pub(crate) fn is_late(&self, spec: &Spec) -> bool {
+        self.flows.is_late(&(spec.namespace, spec.queue.clone()))
     }
 
     fn make_job(&mut self, now: Time, job: &NewJob) -> Result<Option<Time>, Refused> {

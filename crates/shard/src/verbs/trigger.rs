@@ -1,12 +1,13 @@
 //! Trigger: a run of a recurring job now, because somebody asked, perhaps with another payload.
 //! It neither moves the mark nor counts for the overlap policy.
 
+use crate::batch::Event;
 use crate::command::{Answer, KeyOf, Refused};
 use crate::shard::{Decision, Shard};
 use crate::verbs::make::NewRun;
 use crate::verbs::occurrence::count_live;
 use model::row::{JobState, Made};
-use model::{Bytes, Cause, JobId, Lane, RunId, RunState, Spec, Time};
+use model::{Bytes, Cause, JobId, Lane, Priority, RunId, RunState, Spec, Time};
 use std::sync::Arc;
 
 impl Shard {
@@ -38,6 +39,10 @@ impl Shard {
         }
         if self.run_row(run)?.is_some() || self.leases.contains(run) {
             return Ok(Answer::Refused(Refused::Taken));
+        }
+        if Priority::is_low(spec.priority) && self.is_late(&spec) {
+            self.event(Event::Shed);
+            return Ok(Answer::Refused(Refused::Shed));
         }
         let body =
             payload.map(|payload| Arc::new(Spec { payload: payload.clone(), ..(*spec).clone() }));

@@ -37,8 +37,8 @@ impl Shard {
         let Ok(schedule) = Schedule::new(&spec.schedule, &id.to_bytes(), now) else {
             return Ok(Answer::Refused(Refused::Invalid("schedule")));
         };
-        if job.state == JobState::Active && job.due.is_some_and(|due| due <= now) {
-            self.decide_occurrences(now, job)?;
+        if job.state == JobState::Active && job.next.is_some_and(|next| next <= now) {
+            self.decide_at_once(now, job)?;
             match self.job_row(id)? {
                 Some(decided) => job = decided,
                 None => return Ok(Answer::Refused(Refused::NotFound)),

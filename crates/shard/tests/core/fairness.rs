@@ -1,8 +1,8 @@
 //! Which run starts next: levels, lanes, groups, and the oldest.
 
 use crate::support::*;
-use model::{Lane, RunId, Span, Spec};
-use shard::command::Command;
+use model::{Lane, Namespace, RunId, Span, Spec};
+use shard::command::{Command, NewJob};
 use std::collections::BTreeMap;
 
 fn at_priority(priority: u8) -> Spec {
@@ -108,5 +108,83 @@ fn waiting_claims_are_served_in_the_order_they_came() {
     for id in waiting {
         let run = one_off(world.submit(now()));
         assert_eq!(leases(world.answer(id))[0].run, run);
+    }
+}
+
+fn of(namespace: u32, spec: Spec) -> Spec {
+    Spec { namespace: Namespace(namespace), ..spec }
+}
+
+/// One namespace sends more than can be decided; another sends one job now and then.
+#[test]
+fn a_flood_of_submissions_leaves_a_trickle_on_time() {
+    let mut world = World::new();
+    // Nothing is decided while the batch before is on its way: what comes waits in the inbox.
+    world.hold_commits = true;
+    let flood = std::sync::Arc::new(of(7, now()));
+    let many = |world: &mut World, jobs: usize| {
+        let jobs = (0..jobs)
+            .map(|_| NewJob { id: world.job_id(), spec: flood.clone(), key: None, paused: false })
+            .collect();
+        world.send(Command::Submit(jobs))
+    };
+    let floods: Vec<_> = (0..200).map(|_| many(&mut world, 500)).collect();
+    let trickle: Vec<_> = (0..5)
+        .map(|_| {
+            let spec = std::sync::Arc::new(of(8, now()));
+            let job = NewJob { id: world.job_id(), spec, key: None, paused: false };
+            world.send(Command::Submit(vec![job]))
+        })
+        .collect();
+    let mut commits = 0;
+    while let Some(commit) = world.held_commits.pop_front() {
+        world.commit_one(commit);
+        commits += 1;
+        if trickle.iter().all(|id| world.answers.contains_key(id)) {
+            break;
+        }
+    }
+    let before = floods.iter().filter(|id| world.answers.contains_key(id)).count();
+    assert!(trickle.iter().all(|id| world.answers.contains_key(id)), "after {commits} commits");
+    assert!(before < 40, "{before} of 200 floods were answered before the trickle");
+}
+
+#[test]
+fn there_is_always_room_for_another_namespace() {
+    let mut world = World::new();
+    world.hold_commits = true;
+    let one = |world: &mut World, namespace| {
+        let spec = std::sync::Arc::new(of(namespace, now()));
+        let job = NewJob { id: world.job_id(), spec, key: None, paused: false };
+        let id = world.send(Command::Submit(vec![job]));
+        world.answers.remove(&id)
+    };
+    // The first commit takes some of them along before it is held.
+    let refused = (0..12_000).filter(|_| one(&mut world, 7).is_some()).count();
+    assert!(refused > 1_000, "{refused}");
+    for _ in 0..1_000 {
+        assert_eq!(one(&mut world, 8), None, "it waits, and is not refused");
+    }
+}
+
+/// Tens of thousands of runs of one namespace fall due in the same second as a few of another.
+#[test]
+fn a_herd_that_falls_due_leaves_others_on_time() {
+    let mut world = World::new();
+    world.submit_many(&of(7, after(10)), 30_000);
+    let few: Vec<RunId> = (0..20).flat_map(|_| world.submit_many(&of(8, after(10)), 1)).collect();
+    world.hold_commits = true;
+    world.set_now(start_plus(10));
+    world.shard.handle_tick(world.now);
+    world.pump();
+    let is_ready = |world: &World, run: &RunId| {
+        world.run_row(*run).is_some_and(|row| row.state == model::RunState::Ready)
+    };
+    let mut commits = 0;
+    while few.iter().any(|run| !is_ready(&world, run)) {
+        let commit = world.held_commits.pop_front().expect("more to commit");
+        world.commit_one(commit);
+        commits += 1;
+        assert!(commits <= 2, "the herd goes first");
     }
 }

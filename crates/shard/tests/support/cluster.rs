@@ -89,7 +89,7 @@ impl Nodes {
                     assert!(all.answers.insert(id, answer).is_none(), "{id:?} answered twice");
                 }
                 HostOutput::Shard(_, Output::Event(event)) => all.events.push(event),
-                HostOutput::Shard(_, Output::Stop(..)) => {}
+                HostOutput::Shard(_, Output::Stop(..) | Output::Level(_)) => {}
             }
         }
     }

@@ -44,6 +44,8 @@ pub struct World {
     pub answers: BTreeMap<CommandId, Answer>,
     pub events: Vec<Event>,
     pub stops: Vec<RunId>,
+    /// Whether service levels were broken, as it was told.
+    pub levels: Vec<bool>,
     /// Reads are answered by the store at once but handed over only by `deliver`.
     pub hold_reads: bool,
     pub held_reads: VecDeque<(ReadId, Read, Page)>,
@@ -80,6 +82,7 @@ impl World {
             answers: BTreeMap::new(),
             events: Vec::new(),
             stops: Vec::new(),
+            levels: Vec::new(),
             hold_reads: false,
             held_reads: VecDeque::new(),
             hold_commits: false,
@@ -163,6 +166,7 @@ impl World {
                         assert!(twice.is_none() || id == CommandId(0), "{id:?} answered twice");
                     }
                     Output::Stop(run, _) => self.stops.push(run),
+                    Output::Level(change) => self.levels.push(change.broken),
                     Output::Event(event) => self.events.push(event),
                 }
             }
@@ -216,6 +220,12 @@ impl World {
         while let Some((id, _, page)) = self.held_reads.pop_front() {
             self.shard.handle_read(self.now, id, page);
         }
+        self.pump();
+    }
+
+    /// One commit that was held ends well; others go on being held.
+    pub fn commit_one(&mut self, commit: Commit) {
+        self.commit(commit);
         self.pump();
     }
 

@@ -5,7 +5,7 @@ use super::settles::ended_by_owner;
 use super::view::View;
 use crate::log::Start;
 use model::row::Holder;
-use model::{RunId, Time, Token};
+use model::{RunId, ShardId, Time, Token};
 use std::collections::BTreeMap;
 
 /// **Rule.** A claim that is asked again gets the leases it got before; it gets new ones only when
@@ -17,29 +17,31 @@ use std::collections::BTreeMap;
 ///
 /// Tokens from before a lost tail are forgiven.
 pub(super) fn repeated_claims_get_the_same_leases(view: &View<'_>, report: &mut Report) {
-    let mut requests: BTreeMap<(&Holder, u64), Vec<&Start>> = BTreeMap::new();
+    let mut requests: BTreeMap<(&Holder, u64, ShardId), Vec<&Start>> = BTreeMap::new();
     for start in &view.log.starts {
         if !view.loss.forgives_token(start.run, start.token) {
-            requests.entry((&start.holder, start.request)).or_default().push(start);
+            let key = (&start.holder, start.request, start.run.job.shard());
+            requests.entry(key).or_default().push(start);
         }
     }
-    for ((holder, request), mut starts) in requests {
+    for ((holder, request, _), mut starts) in requests {
         starts.sort_by_key(|start| start.at);
-        // Until when leases of decisions before this one certainly held, and when they were made.
-        let mut held: Option<(Time, Time)> = None;
+        // Until when leases of decisions before this one certainly held, and when they were made and heard of.
+        let mut held: Option<(Time, Time, Time)> = None;
         for start in starts {
             let Some((decided, end)) = held_between(view, start.run, start.token) else { continue };
-            if let Some((_, until)) =
-                held.filter(|(first, until)| decided > *first && start.at < *until)
-            {
+            // What is heard at the same moment is one answer, which may be put together from several decisions.
+            if let Some((_, until, _)) = held.filter(|(first, until, heard)| {
+                decided > *first && start.at < *until && start.at > *heard
+            }) {
                 let run = start.run;
                 report.add(format!(
                     "{holder:?} request {request} got {run} while it held others until {until:?}"
                 ));
             }
             held = match held {
-                Some((first, until)) => Some((first.min(decided), until.max(end))),
-                None => Some((decided, end)),
+                Some((first, until, heard)) => Some((first.min(decided), until.max(end), heard)),
+                None => Some((decided, end, start.at)),
             };
         }
     }

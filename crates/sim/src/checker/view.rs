@@ -5,7 +5,7 @@ use crate::log::{Log, Op, SettleSeen, Start};
 use model::row::{
     BacklogId, BacklogRow, CheckpointRow, HistoryRow, JobRow, Key, LeaseRow, Row, RunRow, Scope,
 };
-use model::{Cause, Epoch, JobId, Policy, RunId, ShardId, Spec, Time, Token};
+use model::{Cause, Epoch, JobId, Policy, RunId, ShardId, Spec, Status, Time, Token};
 use shard::command::{Answer, Command, Refused};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -87,7 +87,9 @@ impl<'a> View<'a> {
                     _ => {}
                 }
             }
-            for row in &shard.history {
+            // That a run came late is a note beside it, and no attempt.
+            let rows = shard.history.iter().filter(|row| row.status != Status::Delayed);
+            for row in rows {
                 match row.until {
                     Some(_) => self.ranges.entry(row.run.job).or_default().push(row),
                     None => self.history.entry(row.run).or_default().push(row),

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::conformance::TestStore;
 use store::search::{
-    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, Search,
+    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
+    Search,
 };
 use store::{Committed, Store, StoreAbout, StoreError};
 use store_sqlite::{OpenError, SqliteStore};
@@ -124,6 +125,14 @@ impl Search for Moved {
         soon: Span,
     ) -> Result<QueueCounts, StoreError> {
         self.store.queue_counts(namespace, queue, soon)
+    }
+
+    fn namespace_counts(
+        &self,
+        namespace: Namespace,
+        limit: usize,
+    ) -> Result<NamespaceCounts, StoreError> {
+        self.store.namespace_counts(namespace, limit)
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {

@@ -1,5 +1,5 @@
 //! What a queue allows, as columns: `rev`, the queue's `max_running` and rate (three columns), the same
-//! four of its groups, and the weights as text.
+//! four of its groups, the weights as text, and the service level.
 
 use super::columns::{Cols, Raw};
 use model::{QueueRow, Rate, Span, Text};
@@ -12,7 +12,8 @@ pub fn queue<'a, R: Raw<'a>>(cols: &mut Cols<R>) -> Result<QueueRow, R::Fault> {
     let (group_max_running, group_rate) = limits(cols)?;
     let text = cols.text()?;
     let weights = weights_of(&text).ok_or_else(|| cols.odd())?;
-    Ok(QueueRow { rev, max_running, rate, group_max_running, group_rate, weights })
+    let start_within = cols.opt_int()?.map(Span::from_micros);
+    Ok(QueueRow { rev, max_running, rate, group_max_running, group_rate, weights, start_within })
 }
 
 fn limits<'a, R: Raw<'a>>(cols: &mut Cols<R>) -> Result<(Option<u32>, Option<Rate>), R::Fault> {

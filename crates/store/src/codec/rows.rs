@@ -4,7 +4,7 @@
 use super::columns::{Cols, Raw};
 use super::encode;
 use model::row::{BacklogId, BacklogRow, HistoryRow, Holder, JobRow, LeaseRow, Pause, RunRow};
-use model::{FlowKey, JobId, Namespace, NodeId, Policy, RunId, Spec, Token};
+use model::{FlowKey, JobId, Namespace, NodeId, Policy, RunId, Spec, Status, Token};
 use std::sync::Arc;
 
 /// From the state on.
@@ -177,6 +177,9 @@ pub fn history<'a, R: Raw<'a>>(cols: &mut Cols<R>) -> Result<HistoryRow, R::Faul
         count: cols.bits()?,
         flow: None,
     };
+    if row.token == Token::DELAYED {
+        row.status = Status::Delayed;
+    }
     let namespace = match cols.opt_int()? {
         Some(other) => Namespace(u32::try_from(other).map_err(|_| cols.odd())?),
         None => row.namespace,

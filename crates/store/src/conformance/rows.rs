@@ -26,6 +26,8 @@ pub fn every_kind_comes_back_as_written(store: &dyn TestStore) {
     (bare.flow, bare.started, bare.worker, bare.code) = (None, None, None, None);
     (bare.error, bare.output, bare.next) = (None, None, None);
     (bare.until, bare.count) = (Some(now), 1 << 40);
+    let mut note = sample::history(id, 6, now, Status::Delayed);
+    (note.token, note.attempt) = (Token::DELAYED, 0);
     let mut plain = sample::job(job_id(desk.shard, 4), None);
     (plain.next, plain.active, plain.waiting, plain.pause) = (None, None, None, None);
     plain.live.clear();
@@ -49,6 +51,7 @@ pub fn every_kind_comes_back_as_written(store: &dyn TestStore) {
         ),
         (Key::History(id, Token::NONE), Row::History(Box::new(verdict))),
         (Key::History(id, bare.token), Row::History(Box::new(bare))),
+        (Key::History(id, note.token), Row::History(Box::new(note))),
     ];
     desk.commit(rows.iter().map(|(key, row)| insert(key.clone(), row.clone())).collect());
     for (key, row) in &rows {

@@ -185,6 +185,7 @@ pub fn queue(rev: u32) -> QueueRow {
         group_max_running: Some(1),
         group_rate: None,
         weights: [("cust-42".into(), 3), ("a group\nwith lines".into(), 100)].into(),
+        start_within: Some(Span::from_secs(30)),
     }
 }
 

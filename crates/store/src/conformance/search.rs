@@ -6,7 +6,8 @@ use super::desk::{Desk, insert, insert_lease, insert_run};
 use super::sample::{self, history, job_id, lease, run};
 use crate::MemoryStore;
 use crate::search::{
-    CauseKind, FindJobs, FindRuns, Found, JobFound, Prune, QueueCounts, RunFound, States,
+    CauseKind, FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, QueueCounts, RunFound,
+    States,
 };
 use model::id::{SHARDS, Slot};
 use model::row::{Change, HistoryRow, JobRow, JobState, Key, Row};
@@ -370,6 +371,46 @@ pub fn queues_are_counted(store: &dyn TestStore) {
     assert_eq!(counts, Ok(expected));
     let none = store.queue_counts(Namespace(8), "default", Span::from_secs(300));
     assert_eq!(none, Ok(QueueCounts::default()));
+}
+
+/// Over all queues and shards; what runs and what waits for its time are no part of it.
+pub fn namespaces_are_counted(store: &dyn TestStore) {
+    let states = [
+        RunState::Ready,
+        RunState::Ready,
+        RunState::Retrying,
+        RunState::Scheduled,
+        RunState::Dead,
+        RunState::Blocked,
+    ];
+    for shard in [0, 9, SHARDS - 1] {
+        let mut desk = Desk::open(store, shard);
+        let now = desk.now();
+        let mut rows = Vec::new();
+        for (n, state) in states.into_iter().enumerate() {
+            let id = RunId::new(job_id(desk.shard, n as u64), Cause::OneOff);
+            let mut row = run(id, state, now);
+            row.flow.queue = format!("q{n}").into();
+            rows.push(row);
+        }
+        let mut other = run(RunId::new(job_id(desk.shard, 50), Cause::OneOff), states[0], now);
+        other.flow.namespace = Namespace(8);
+        rows.push(other);
+        let mut changes: Vec<Change> = rows.iter().map(insert_run).collect();
+        changes.push(insert_lease(&lease(rows[1].id, 9, now)));
+        for (n, state) in [JobState::Active, JobState::Paused, JobState::Ended, JobState::Cancelled]
+            .into_iter()
+            .enumerate()
+        {
+            changes.extend(recurring(job_id(desk.shard, 60 + n as u64), OURS, state, "n"));
+        }
+        desk.commit(changes);
+    }
+    let counts = |namespace, limit| store.namespace_counts(namespace, limit);
+    assert_eq!(counts(OURS, 100), Ok(NamespaceCounts { waiting: 6, jobs: 6 }));
+    assert_eq!(counts(OURS, 5), Ok(NamespaceCounts { waiting: 5, jobs: 5 }), "up to a bound");
+    assert_eq!(counts(Namespace(8), 100), Ok(NamespaceCounts { waiting: 3, jobs: 0 }));
+    assert_eq!(counts(Namespace(9), 100), Ok(NamespaceCounts::default()));
 }
 
 /// An end a day, and bounds between two days: a store may keep a day until all of it is old.

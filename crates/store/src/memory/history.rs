@@ -130,6 +130,9 @@ struct Seen {
 
 impl Seen {
     fn add(&mut self, row: &HistoryRow) {
+        if row.token == Token::DELAYED {
+            return; // The run beside it says what became of the instant.
+        }
         self.ran |= !row.status.is_verdict_only();
         let place = Some((row.finished, row.token, row.run));
         if place > self.last {

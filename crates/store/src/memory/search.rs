@@ -3,10 +3,11 @@
 use super::{Data, MemoryStore};
 use crate::search::filter::{is_end, is_failure};
 use crate::search::{
-    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, RunFound, SCAN_MAX, Search,
+    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
+    SCAN_MAX, Search,
 };
 use crate::{StoreAbout, StoreError};
-use model::row::HistoryRow;
+use model::row::{HistoryRow, JobState};
 use model::{Cause, JobId, Namespace, RunId, RunState, Span, Text, Time, Token};
 use std::cmp::Reverse;
 
@@ -160,6 +161,28 @@ impl Search for MemoryStore {
             }
         }
         Ok(counts)
+    }
+
+    fn namespace_counts(
+        &self,
+        namespace: Namespace,
+        limit: usize,
+    ) -> Result<NamespaceCounts, StoreError> {
+        let state = self.state();
+        let waits = |run: &RunFound| match run {
+            RunFound::Live { row, lease: None, .. } => {
+                row.flow.namespace == namespace
+                    && matches!(row.state, RunState::Ready | RunState::Retrying)
+            }
+            _ => false,
+        };
+        let jobs = state.data.shards.iter().flat_map(|shard| shard.tables.jobs.values());
+        let lives = |state| matches!(state, JobState::Active | JobState::Paused);
+        let jobs = jobs.filter(|job| job.row.namespace == namespace && lives(job.row.state));
+        Ok(NamespaceCounts {
+            waiting: state.data.live_runs().filter(waits).take(limit).count(),
+            jobs: jobs.take(limit).count(),
+        })
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {

@@ -218,7 +218,7 @@ pub fn is_end(row: &HistoryRow) -> bool {
 
 /// Kept for longer: somebody will ask.
 pub fn is_failure(status: Status) -> bool {
-    !matches!(status, Status::Succeeded | Status::Released | Status::Snoozed)
+    !matches!(status, Status::Succeeded | Status::Released | Status::Snoozed | Status::Delayed)
         && !status.is_verdict_only()
 }
 

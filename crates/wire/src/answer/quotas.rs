@@ -13,6 +13,18 @@ pub struct Quotas {
     pub in_flight: Option<u32>,
     /// None: what is submitted is not limited.
     pub items: Vec<Quota>,
+    /// What the namespace may have, in the whole cluster, and has; none: as much as it wants.
+    pub counts: Vec<QuotaCount>,
+}
+
+/// How much of something a namespace may have.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct QuotaCount {
+    /// waiting (runs that are ready or between two attempts), jobs (recurring ones).
+    pub name: String,
+    pub limit: u32,
+    /// As counted now; where it is far beyond the limit, at least so many.
+    pub current: usize,
 }
 
 /// One of them, as it stands at the node that was asked.

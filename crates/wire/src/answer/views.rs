@@ -61,7 +61,8 @@ pub struct Occurrences {
 pub struct Occurrence {
     pub scheduled_for: String,
     pub due_at: String,
-    /// planned, paused, unfinished, succeeded, failed, or why it made no run.
+    /// planned, paused, delayed (its time has come, and it waits), unfinished, succeeded, failed, or why it
+    /// made no run.
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
@@ -70,9 +71,23 @@ pub struct Occurrence {
     pub until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
+    /// It fired, or will fire, later than its time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delayed: Option<Delayed>,
     /// gap or repeat, where a change of the clocks concerns it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dst: Option<&'static str>,
+}
+
+/// Why a recurring job fires later than its time.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Delayed {
+    /// fires_quota, waiting_quota or service_level.
+    pub reason: String,
+    /// When it fired; null while it waits.
+    pub fired_at: Option<String>,
+    /// When it is tried next; null when it has fired.
+    pub until: Option<String>,
 }
 
 /// Why a run is where it is.
@@ -192,6 +207,17 @@ pub struct Queue {
     pub suggested_workers: Option<u64>,
     pub paused: Option<QueuePaused>,
     pub limits: crate::queue::QueueLimits,
+    /// Null: none was set.
+    pub service_level: Option<ServiceLevel>,
+}
+
+/// Is what was promised of a queue kept?
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ServiceLevel {
+    /// A run that is ready starts within this.
+    pub start_within: String,
+    /// False: the oldest ready run has waited longer.
+    pub kept: bool,
 }
 
 /// Groups that have runs ready or running.
