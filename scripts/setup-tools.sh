@@ -55,6 +55,8 @@ need_package curl curl
 need_package strace strace
 need_package mkfs.ext4 e2fsprogs
 need_package mount mount
+# Nodes of a chaos cluster live in network namespaces.
+need_package ip iproute2
 
 stamp="$tools/venv/.installed-cronsim-$CRONSIM-tzdata-$TZDATA"
 if [ ! -e "$stamp" ]; then

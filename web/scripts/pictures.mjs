@@ -1,16 +1,18 @@
-// Pictures of every page, light and dark, for the docs: `npm run pictures` after `make web` and a build of
-// the binary. The server is real and lives as long as the pictures take.
+// Pictures of every page, light and dark, for the docs: `npm run pictures` after `make web`. The server is real and lives as
+// long as the pictures take; the pages are those of web/dist, whatever the binary was built with.
 import { mkdirSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { front } from "../e2e/front.mjs";
 import { browse, receive, runCode, scripts, serve } from "../e2e/world.mjs";
 
 const folder = fileURLToPath(new URL("../../docs/pictures", import.meta.url));
-const BYTES_MAX = 150 * 1024;
+const BYTES_MAX = 200 * 1024;
 mkdirSync(folder, { recursive: true });
 
 const hooks = await receive();
 hooks.state.says = "upstream database is not reachable";
 const server = await serve();
+const pages = await front(server.url);
 const web = await browse();
 const job = (name, schedule, more = {}) =>
   server.ask("POST", "/v1/jobs", {
@@ -66,15 +68,15 @@ try {
   // Opened first: the overview draws what it hears, so it should have heard something.
   const overviews = {};
   for (const colorScheme of ["light", "dark"]) {
-    overviews[colorScheme] = await web.open(server.url, { colorScheme });
+    overviews[colorScheme] = await web.open(pages.url, { colorScheme });
     await overviews[colorScheme].goto("/");
   }
-  const watcher = await web.open(server.url);
+  const watcher = await web.open(pages.url);
   await watcher.goto(`/jobs/${beat.id}`);
   await watcher.getByLabel("Verdicts of the last occurrences").getByRole("link").nth(24).waitFor({ timeout: 60_000 });
   await watcher.context().close();
   const dead = (await server.ask("GET", "/v1/dead-letters?limit=1")).items[0].id;
-  const pages = {
+  const addresses = {
     overview: "/",
     jobs: "/jobs",
     job: "/jobs/heartbeat",
@@ -91,7 +93,7 @@ try {
   };
   for (const colorScheme of ["light", "dark"]) {
     const page = overviews[colorScheme];
-    for (const [name, address] of Object.entries(pages)) {
+    for (const [name, address] of Object.entries(addresses)) {
       if (name !== "overview") await page.goto(address);
       await page.locator(".pulse[data-state=live]").waitFor();
       await page.locator("[aria-busy=true]").first().waitFor({ state: "detached" });
@@ -126,6 +128,7 @@ try {
 } finally {
   await Promise.all(working.map((child) => child.stop("SIGKILL")));
   await web.close();
+  await pages.stop();
   await server.stop();
   await hooks.stop();
 }

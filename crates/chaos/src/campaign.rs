@@ -134,6 +134,8 @@ pub struct Clusters {
     pub full_cpu: Duration,
     /// Queues with limits, and a load that fills them.
     pub limited: bool,
+    /// Each node in a network namespace of its own.
+    pub namespaces: bool,
 }
 
 impl Clusters {
@@ -150,6 +152,7 @@ impl Clusters {
             until: self.until,
             full_cpu: self.full_cpu,
             limited: self.limited.then(|| Arc::new(limited::queues())),
+            namespaces: self.namespaces,
             planted: None,
             lies: false,
             keep: None,

@@ -2,10 +2,11 @@
 //! a receiver; one fault after the other from a plan that one seed makes; then everything heals, and
 //! the simulator's checker judges what was seen and what the database holds.
 //!
-//! Partitions are made by proxies (`proxy`) and not by network namespaces: without API keys a node
-//! serves loopback only, and a proxy can cut one direction, hold back what TCP would deliver later,
-//! or break off in the middle of an answer. A single pair of nodes is cut by rules for the connections
-//! of one process (`proxy::caller`).
+//! Partitions are made by proxies (`proxy`), which can cut one direction, hold back what TCP would deliver
+//! later, or break off in the middle of an answer. A single pair of nodes is cut by rules for the
+//! connections of one process (`proxy::caller`). With `--namespaces` each node has a network namespace of
+//! its own (`network`), serves an address that is not loopback, with an API key, and is parted from others
+//! by pulling its cable.
 
 mod apply;
 mod crowd;
@@ -14,6 +15,7 @@ mod fault;
 pub mod lies;
 mod measure;
 mod members;
+mod network;
 mod planned;
 mod settled;
 pub mod strict;
@@ -28,15 +30,16 @@ use crate::limits::{CLUSTER_CALM, CLUSTER_FAULTS_MAX, CLUSTER_HEAL_MIN, CLUSTER_
 use crate::{receiver, story};
 use apply::Site;
 use database::Database;
-pub use fault::{KINDS, Kind};
+pub use fault::{KINDS, Kind, UNPLUGGED};
 pub use measure::Measured;
 use members::Members;
 use model::{Epoch, NodeId, ShardId, Time};
+use network::Network;
 use settled::{places, recovered, settled};
 use sim::checker::Violation;
 use sim::rng::Rng;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -122,6 +125,8 @@ pub struct Run<'a> {
     pub full_cpu: Duration,
     /// Queues with limits, and a load that fills them.
     pub limited: Option<Arc<Vec<Limited>>>,
+    /// Each node in a network namespace of its own.
+    pub namespaces: bool,
     /// A fault of the core that every node is given.
     pub planted: Option<&'a str>,
     /// What was seen is kept, so that lies can be told about it.
@@ -144,6 +149,10 @@ impl Run<'_> {
             plan.len(),
             self.bulk.rate
         );
+        let network = match self.namespaces {
+            true => Some(Network::make(self.nodes)?),
+            false => None,
+        };
         let mut database = Database::start(plan.contains(&Kind::DiskFull))?;
         let book = Arc::new(Book::default());
         let life = members::Life {
@@ -151,12 +160,14 @@ impl Run<'_> {
             old: self.old.as_deref(),
             folder: folder.path(),
             planted: self.planted,
+            network: network.as_ref(),
         };
         let mut members = Members::start(&life, self.nodes, &database, &book)?;
         // After the nodes: older ones make the tables of their own version.
         let watcher = PostgresStore::open(&Database::address(database.gate.address()))
             .map_err(|error| format!("the database: {error}"))?;
-        let hooks = receiver::start(book.clone(), rng.draw(), self.bulk.calm)?;
+        let here = network.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Network::host);
+        let hooks = receiver::start(book.clone(), rng.draw(), self.bulk.calm, here)?;
         let mut outcome = Outcome::default();
         recovered(&watcher, &mut members)?;
         if let Some(queues) = &self.limited {
@@ -174,6 +185,7 @@ impl Run<'_> {
             book: &book,
             rng: &mut rng,
             losses: Losses::default(),
+            network: network.as_ref(),
             full_cpu: self.full_cpu,
             moved: 0,
         };

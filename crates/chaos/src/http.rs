@@ -5,7 +5,19 @@ use crate::limits::REQUEST_PATIENCE;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Error, Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+/// The API key that everybody here uses, where nodes ask for one.
+static BEARER: Mutex<Option<String>> = Mutex::new(None);
+
+pub fn set_bearer(key: Option<String>) {
+    *BEARER.lock().unwrap_or_else(PoisonError::into_inner) = key;
+}
+
+fn bearer() -> Option<String> {
+    BEARER.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 #[derive(Debug)]
 pub struct Reply {
@@ -50,9 +62,10 @@ fn send(
     let mut stream = TcpStream::connect_timeout(&server, patience)?;
     stream.set_read_timeout(Some(patience))?;
     let key = key.map(|key| format!("Idempotency-Key: {key}\r\n")).unwrap_or_default();
+    let bearer = bearer().map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
     let length = body.len();
     let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nContent-Type: {kind}\r\n{key}\
+        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nContent-Type: {kind}\r\n{key}{bearer}\
          Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes())?;

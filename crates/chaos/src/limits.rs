@@ -114,3 +114,6 @@ pub const LIMITED_CLAIM: u64 = 12;
 pub const LIMITED_PATIENCE: Duration = Duration::from_secs(4);
 /// A failover is found by a planted fault within so many.
 pub const LIMITED_PLANTED: usize = 6;
+
+/// Faults of a cluster whose nodes have network namespaces, in CI.
+pub const NAMESPACES_CI: usize = 2;

@@ -59,6 +59,9 @@ struct Args {
     /// Only faults of this kind; may be given several times
     #[arg(long, value_name = "KIND", value_parser = kind)]
     only: Vec<cluster::Kind>,
+    /// Each node in a network namespace of its own, which is made and removed here; needs root and iproute2
+    #[arg(long)]
+    namespaces: bool,
     /// An older duly: nodes of a cluster begin with it and change, and change back
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
@@ -126,7 +129,11 @@ fn clusters(args: &Args) -> campaign::Clusters {
         until: None,
         full_cpu: args.full_cpu.unwrap_or(limits::FULL_CPU),
         limited: args.limited.is_some(),
+        namespaces: args.namespaces,
     };
+    if args.namespaces && settings.only.is_empty() {
+        settings.only = cluster::UNPLUGGED.into_iter().chain([cluster::Kind::NodeKilled]).collect();
+    }
     let rate = |rate: u64, default: u64| if rate == 0 { default } else { rate };
     if args.calm.is_some() {
         settings.only = vec![cluster::Kind::RollingRestart, cluster::Kind::NodeDrained];
@@ -163,6 +170,13 @@ fn limited(mut settings: campaign::Clusters, failovers: usize) -> campaign::Clus
 
 fn run(args: &Args) -> Result<bool, String> {
     let binary = server::binary()?;
+    let vain = args.only.iter().find(|kind| args.namespaces && kind.is_between_proxies());
+    if let Some(kind) = vain {
+        return Err(format!(
+            "--only {kind:?}: with --namespaces nodes reach each other directly; PairUnplugged and \
+             NodeUnplugged part them"
+        ));
+    }
     if let Some(jobs) = args.start_with {
         million::run(&binary, jobs)?;
     }
@@ -204,6 +218,15 @@ fn run(args: &Args) -> Result<bool, String> {
             let few = limited(clusters(args), limits::LIMITED_CI);
             let few = campaign::Clusters { seeds: settings.seeds.clone(), ..few };
             good &= campaign::clusters(&binary, &few, args.keep.clone())?;
+            if rustix::process::geteuid().is_root() {
+                let mut apart = clusters(args);
+                apart.only = cluster::UNPLUGGED.to_vec();
+                (apart.faults, apart.namespaces) = (limits::NAMESPACES_CI, true);
+                (apart.seeds, apart.lies) = (settings.seeds.clone(), false);
+                good &= campaign::clusters(&binary, &apart, args.keep.clone())?;
+            } else {
+                println!("chaos: no namespaces: they need root");
+            }
             // In a cluster of its own: what was answered before a loss cannot be judged.
             (settings.only, settings.faults) = (vec![cluster::Kind::TailLost], 1);
             (settings.lies, settings.old) = (false, None);

@@ -23,7 +23,7 @@ mod tests;
 use crate::limits::{PROXY_CONNECTIONS_MAX, PROXY_DIAL_PATIENCE};
 use pump::pump;
 use socket2::SockRef;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -148,7 +148,12 @@ pub struct Proxy {
 impl Proxy {
     /// Stands before `to`, on a port of its own.
     pub fn start(to: SocketAddr) -> Result<Proxy, String> {
-        let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+        Proxy::start_at(IpAddr::V4(Ipv4Addr::LOCALHOST), to)
+    }
+
+    /// At an address of this machine that others reach.
+    pub fn start_at(at: IpAddr, to: SocketAddr) -> Result<Proxy, String> {
+        let listener = TcpListener::bind((at, 0)).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let control = Arc::new(Control {
             to: Mutex::new(to),

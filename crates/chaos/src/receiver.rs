@@ -9,7 +9,7 @@ use serde_json::Value;
 use shard::command::End;
 use sim::rng::Rng;
 use std::io::{BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,8 +18,8 @@ use std::time::Duration;
 const HANGS_UP: u64 = 97;
 
 /// Listens until the world is over. `calm`: every call succeeds at once.
-pub fn start(book: Arc<Book>, seed: u64, calm: bool) -> Result<SocketAddr, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+pub fn start(book: Arc<Book>, seed: u64, calm: bool, at: IpAddr) -> Result<SocketAddr, String> {
+    let listener = TcpListener::bind((at, 0)).map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     std::thread::spawn(move || {
         let open = Arc::new(AtomicUsize::new(0));

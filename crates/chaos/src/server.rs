@@ -22,6 +22,10 @@ pub struct Setting {
     pub args: Vec<String>,
     /// A file with offsets of the process's clocks.
     pub clock: Option<PathBuf>,
+    /// Where it listens; on a free port of loopback unless given.
+    pub listen: Option<SocketAddr>,
+    /// The network namespace that it lives in.
+    pub namespace: Option<String>,
 }
 
 #[derive(Debug)]
@@ -52,9 +56,17 @@ impl Process {
         let errors = File::options().create(true).append(true).open(errors);
         let errors = errors.map_err(|error| failed("the error file", error))?;
         // Whatever becomes of us, no server of ours stays behind.
-        let mut command = Command::new("setpriv");
+        let mut command = match &setting.namespace {
+            Some(name) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", name, "setpriv"]);
+                command
+            }
+            None => Command::new("setpriv"),
+        };
+        let listen = setting.listen.map_or("127.0.0.1:0".to_string(), |at| at.to_string());
         command.args(["--pdeathsig", "KILL"]).arg(binary);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data).args(&setting.args);
+        command.args(["serve", "--listen", &listen, "--data"]).arg(data).args(&setting.args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
         // Whatever the caller's environment says about a server is not about this one.
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("DULY_")) {

@@ -15,7 +15,7 @@ use node::crash::POINTS;
 use sim::checker::Violation;
 use sim::rng::Rng;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -58,7 +58,7 @@ impl World<'_> {
         let (data, errors) = (folder.path().join("data"), folder.path().join("errors"));
         let mut rng = Rng::new(self.seed);
         let book = Arc::new(Book::default());
-        let hooks = receiver::start(book.clone(), rng.draw(), false)?;
+        let hooks = receiver::start(book.clone(), rng.draw(), false, Ipv4Addr::LOCALHOST.into())?;
         let threads = self.people(&book, hooks, &mut rng);
         let mut outcome = Outcome::default();
         for _ in 0..ROUNDS_PER_WORLD {

@@ -118,16 +118,10 @@ fn follows(request: u64, round: usize) -> u64 {
 /// owner has died must not hold up what others have.
 async fn gather<F: Future<Output = Answer>>(asked: Vec<F>) -> Vec<Option<Answer>> {
     let mut asked: Vec<Asked<F>> = asked.into_iter().map(Asked::new).collect();
-    let all = asked.len();
-    let until = |asked: &mut [Asked<F>], most: usize, context: &mut Context<'_>| {
-        let waiting =
-            asked.iter_mut().filter_map(|one| one.poll(context).is_none().then_some(())).count();
-        if waiting > most { Poll::Pending } else { Poll::Ready(()) }
-    };
-    poll_fn(|context| until(&mut asked, all.saturating_sub(1), context)).await;
-    let rest = poll_fn(|context| until(&mut asked, 0, context));
+    let all_but_one = asked.len().saturating_sub(1);
+    until(&mut asked, all_but_one).await;
     // What has not come by then is none of the answer.
-    let _ = tokio::time::timeout(CLAIM_GATHER, rest).await;
+    let _ = tokio::time::timeout(CLAIM_GATHER, until(&mut asked, 0)).await;
     asked.into_iter().map(|one| one.answer).collect()
 }
 
@@ -162,18 +156,18 @@ async fn first_with_work<F: Future<Output = Answer>>(asked: Vec<F>, max: usize) 
 }
 
 /// A call, and its answer once it is there.
-struct Asked<F> {
+struct Asked<F: Future> {
     call: Pin<Box<F>>,
-    answer: Option<Answer>,
+    answer: Option<F::Output>,
     over: bool,
 }
 
-impl<F: Future<Output = Answer>> Asked<F> {
+impl<F: Future> Asked<F> {
     fn new(call: F) -> Asked<F> {
         Asked { call: Box::pin(call), answer: None, over: false }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Option<&Answer> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Option<&F::Output> {
         if self.answer.is_none()
             && !self.over
             && let Poll::Ready(answer) = self.call.as_mut().poll(context)
@@ -184,22 +178,21 @@ impl<F: Future<Output = Answer>> Asked<F> {
     }
 }
 
-/// Every answer, in the order of the questions, which are asked at the same time.
-pub async fn together<F: Future>(asked: Vec<F>) -> Vec<F::Output> {
-    let mut asked: Vec<(Pin<Box<F>>, Option<F::Output>)> =
-        asked.into_iter().map(|call| (Box::pin(call), None)).collect();
+/// Waits until at most so many have not answered.
+async fn until<F: Future>(asked: &mut [Asked<F>], most: usize) {
     poll_fn(|context| {
-        let mut waiting = false;
-        for (call, answer) in asked.iter_mut().filter(|(_, answer)| answer.is_none()) {
-            match call.as_mut().poll(context) {
-                Poll::Ready(said) => *answer = Some(said),
-                Poll::Pending => waiting = true,
-            }
-        }
-        if waiting { Poll::Pending } else { Poll::Ready(()) }
+        // Each is asked, so that each wakes this again.
+        let waiting = asked.iter_mut().filter_map(|one| one.poll(context).is_none().then_some(()));
+        if waiting.count() > most { Poll::Pending } else { Poll::Ready(()) }
     })
     .await;
-    asked.into_iter().filter_map(|(_, answer)| answer).collect()
+}
+
+/// Every answer, in the order of the questions, which are asked at the same time.
+pub async fn together<F: Future>(asked: Vec<F>) -> Vec<F::Output> {
+    let mut asked: Vec<Asked<F>> = asked.into_iter().map(Asked::new).collect();
+    until(&mut asked, 0).await;
+    asked.into_iter().filter_map(|one| one.answer).collect()
 }
 
 #[cfg(test)]

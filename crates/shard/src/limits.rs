@@ -38,6 +38,9 @@ pub const READY_MAX: usize = 1_000_000;
 pub const FLOWS_MAX: usize = 100_000;
 /// Fires, rescues and other due work in one batch, so that a herd delays nobody else.
 pub const SLICE: usize = 512;
+/// Slices of due work that may wait for their rows at once: what they read must fit into the cache together,
+/// or they would drive out each other's rows and ask for them again.
+pub const SLICES_WAITING: usize = 4;
 /// Changes in one batch: what a store writes in a few milliseconds.
 pub const BATCH_CHANGES: usize = 4_096;
 /// Commands that wait to be decided; more are told to come back.

@@ -15,7 +15,7 @@ use crate::entry::{Entry, Policies};
 use crate::flows::{FlowId, Flows};
 use crate::inbox::Inbox;
 use crate::leases::Leases;
-use crate::limits::{FULL_FIRST, RESCUE_AGAIN, Sizes};
+use crate::limits::{FULL_FIRST, RESCUE_AGAIN, SLICES_WAITING, Sizes};
 use crate::load::Loader;
 use crate::pipeline::Pipeline;
 use crate::planted::{Bug, Planted};
@@ -262,7 +262,7 @@ impl Shard {
         // What is due does not wake a shard that has no room for it: the end of a commit does.
         let decides = self.has_room() && !self.pipeline.draining && !self.pipeline.is_broken();
         [
-            self.timer.next().filter(|_| decides),
+            self.timer.next().filter(|_| decides && !self.due_waits_for_rows()),
             self.timer.has_postponed().then_some(self.postponed_until).filter(|_| decides),
             self.leases.next_end().filter(|_| decides),
             self.waiters.next_end(),
@@ -372,7 +372,18 @@ impl Shard {
             && self.pipeline.has_room_for_commands()
     }
 
+    /// Does so much due work wait for rows that the rest has to wait for it? The answer to a read ends that.
+    fn due_waits_for_rows(&self) -> bool {
+        let most = self.sizes.slice.saturating_mul(SLICES_WAITING);
+        let waiting = self.parked.values().flat_map(|(_, works)| works).chain(&self.again);
+        let due = |parked: &&Parked| matches!(parked.work, Work::Due(_));
+        waiting.chain(&self.wanted).filter(due).take(most).count() >= most
+    }
+
     fn due_slice(&mut self, now: Time) {
+        if self.timer.has_due() && self.due_waits_for_rows() {
+            return;
+        }
         for _ in 0..self.sizes.slice {
             if !self.has_room() {
                 break;

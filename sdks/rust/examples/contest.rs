@@ -109,7 +109,8 @@ async fn main() -> Result<(), Fault> {
         async move {
             if holds {
                 // One write per line; a reader that is gone is no reason to let go of a run.
-                let _ = std::io::stdout().write_all(format!("{} {}\n", start.0, start.1).as_bytes());
+                let _ =
+                    std::io::stdout().write_all(format!("{} {}\n", start.0, start.1).as_bytes());
                 std::future::pending::<()>().await;
             }
             Ok::<(), End>(())

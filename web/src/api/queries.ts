@@ -1,5 +1,6 @@
 // What the pages ask for. Keys begin with the kind of thing, so that an event can say what is old.
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { furtherUntilFound } from "../lib/further";
 import { api, ApiError, authorization, got, refused, type Schemas } from "./client";
 
 export type JobsFilter = { status?: string; queue?: string; tag?: string; owner?: string; q?: string; cursor?: string };
@@ -24,10 +25,14 @@ export function again(times: number, error: unknown): boolean {
   return !refusal && times < 3;
 }
 
+/** A call looks through 10,000 rows. So many calls are made for the first row that is like the filters. */
+const LOOKS_MAX = 10;
+
 export const jobs = (filter: JobsFilter, limit = PAGE) =>
   queryOptions({
     queryKey: ["jobs", filter, limit],
-    queryFn: ({ signal }) => got(api.GET("/v1/jobs", { params: { query: { ...filter, limit } }, signal })),
+    queryFn: ({ signal }) =>
+      furtherUntilFound((cursor) => got(api.GET("/v1/jobs", { params: { query: { ...filter, limit, ...(cursor === undefined ? {} : { cursor }) } }, signal })), LOOKS_MAX),
     placeholderData: keepPreviousData,
   });
 

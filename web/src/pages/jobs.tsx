@@ -31,7 +31,7 @@ const STATES: [string, string][] = [
 const columns = [
   column.accessor("name", {
     header: "Job",
-    meta: { main: true },
+    meta: { main: true, wide: true },
     cell: ({ row: { original: job } }) => (
       <span className="two">
         <JobLink id={job.id} name={job.name} />

@@ -46,7 +46,7 @@ const columns = [
   }),
   column.accessor("running", { header: "Running", meta: { number: true }, cell: ({ row, getValue }) => <Numbers queue={row.original.name} status="running" n={getValue()} /> }),
   column.accessor("retrying", { header: "Retrying", meta: { number: true }, cell: ({ row, getValue }) => <Numbers queue={row.original.name} status="retrying" n={getValue()} /> }),
-  column.accessor("due_next_5m", { header: "Due in 5 min", meta: { number: true }, cell: ({ getValue }) => capped(getValue()) }),
+  column.accessor("due_next_5m", { header: "Due in 5 min", meta: { number: true }, cell: ({ getValue }) => (getValue() === 0 ? <span className="muted">0</span> : capped(getValue())) }),
   column.accessor("dead", { header: "Dead", meta: { number: true }, cell: ({ row, getValue }) => <Numbers queue={row.original.name} status="dead" n={getValue()} /> }),
   column.display({ id: "act", header: "", meta: { number: true }, cell: ({ row }) => <QueueSwitch queue={row.original} small /> }),
 ];

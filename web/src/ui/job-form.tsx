@@ -256,9 +256,9 @@ export function Preview({ form }: { form: JobForm }) {
   if (!found.data) return <div className="notice" data-testid="preview">…</div>;
   const { description, instants, dst_dates } = found.data;
   return (
-    <div className="notice" role="status" data-testid="preview">
+    <div className="notice stack tight" role="status" data-testid="preview">
       <strong>{description}</strong>
-      <ol className="row small" style={{ marginTop: 4 }}>
+      <ol className="row small">
         {instants.map((one) => (
           <li key={one.nominal} className="chip">
             <Time at={one.effective} />

@@ -32,7 +32,7 @@ export function ListPanel<T>(props: {
   const { found } = props;
   const empty = found.data?.next_cursor ? (
     <Empty title="Nothing on this page">
-      <p>The server looked through a part of what it has. Go on to the next page.</p>
+      <p>A part of the list was looked through, newest first. Go on to the next page.</p>
     </Empty>
   ) : props.clear ? (
     props.unlike

@@ -3,6 +3,7 @@
 use super::database::Database;
 use super::fault::Kind;
 use super::members::Members;
+use super::network::Network;
 use super::{Losses, Owners};
 use crate::book::{Book, move_clock, now};
 use crate::client::LAST;
@@ -39,6 +40,8 @@ const TAIL_MILLIS: (i64, i64) = (300, 1_500);
 /// Processes that do nothing but run, for each core.
 const BURNERS_PER_CORE: usize = 4;
 
+const NO_NETWORK: &str = "the nodes have no namespaces; say --namespaces";
+
 pub struct Site<'a> {
     pub members: &'a mut Members,
     pub database: &'a mut Database,
@@ -46,6 +49,7 @@ pub struct Site<'a> {
     pub book: &'a Book,
     pub rng: &'a mut Rng,
     pub losses: Losses,
+    pub network: Option<&'a Network>,
     pub full_cpu: Duration,
     /// Changes of owners seen during the last fault that looked for them.
     pub moved: usize,
@@ -164,6 +168,22 @@ impl Site<'_> {
                 self.wait(TROUBLE_MILLIS);
             }
             Kind::PairApart => return self.pair_apart(victim),
+            Kind::NodeUnplugged => {
+                let network = self.network.ok_or(NO_NETWORK)?;
+                // A load balancer notices that nobody answers.
+                self.members.publish_without(victim);
+                network.plug(number, false)?;
+                self.wait(APART_MILLIS);
+                network.plug(number, true)?;
+            }
+            Kind::PairUnplugged => {
+                let network = self.network.ok_or(NO_NETWORK)?;
+                let other = self.members.all[(victim + 1) % self.members.all.len()].number;
+                network.part(number, other, true)?;
+                self.wait(APART_MILLIS);
+                network.part(number, other, false)?;
+                return Ok(None);
+            }
             Kind::ReplicaPromoted | Kind::TailLost => return self.promote(kind),
             Kind::DiskFull => {
                 self.database.fill_disk()?;

@@ -65,13 +65,20 @@ pub enum Kind {
     CpuFull,
     /// A node is drained, stopped and started again.
     NodeDrained,
+    /// A node in a namespace of its own is apart from everybody: its cable is pulled.
+    NodeUnplugged,
+    /// Two such nodes have no route to each other; everybody else reaches both.
+    PairUnplugged,
     /// One node goes on with the other binary: an older one, then the newer one again.
     OtherBinary,
 }
 
 use Kind::*;
 
-/// All but two: `OtherBinary`, which needs one, and `TailLost`, because of what it took the checker can
+/// Those that need a namespace for each node.
+pub const UNPLUGGED: [Kind; 2] = [NodeUnplugged, PairUnplugged];
+
+/// All but those, `OtherBinary`, which needs one, and `TailLost`, because of what it took the checker can
 /// forgive only everything that was answered before; it has runs of its own.
 pub const KINDS: [Kind; 30] = [
     NodeKilled,
@@ -123,6 +130,7 @@ impl Kind {
                 | NodeDrained
                 | PairApart
                 | CpuFull
+                | PairUnplugged
                 | OtherBinary
                 | DatabaseReadOnly
                 | ClockStepped
@@ -142,9 +150,15 @@ impl Kind {
                 | PeersSlow
                 | PeersReset
                 | PairApart
+                | PairUnplugged
                 | CpuFull
                 | ClockStepped
         )
+    }
+
+    /// Is it done by the proxies before the nodes, which nobody passes in a namespace?
+    pub fn is_between_proxies(self) -> bool {
+        matches!(self, PeerApart | PeersApart | PeersSlow | PeersReset | PairApart)
     }
 
     /// Is another server in the database's place afterwards?
@@ -156,13 +170,20 @@ impl Kind {
     pub fn is_takeover(self) -> bool {
         matches!(
             self,
-            NodeKilled | NodeFrozen | DatabaseApart | DatabaseUnheard | AnswersLost | RequestsLost
+            NodeKilled
+                | NodeFrozen
+                | NodeUnplugged
+                | DatabaseApart
+                | DatabaseUnheard
+                | AnswersLost
+                | RequestsLost
         )
     }
 
     pub fn parse(name: &str) -> Option<Kind> {
         KINDS
             .into_iter()
+            .chain(UNPLUGGED)
             .chain([OtherBinary, TailLost])
             .find(|kind| format!("{kind:?}").eq_ignore_ascii_case(name))
     }

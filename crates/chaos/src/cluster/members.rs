@@ -2,13 +2,18 @@
 //! before its address for other nodes.
 
 use super::database::{Database, free_port};
+use super::network::Network;
 use crate::book::Book;
+use crate::http::{ask, set_bearer};
 use crate::limits::{READY_PATIENCE, STOP_PATIENCE};
 use crate::proxy::Proxy;
 use crate::server::{Process, Setting};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Where a node in a namespace of its own listens: nobody else is there.
+const NODE_PORT: u16 = 7_070;
 
 #[derive(Debug)]
 pub struct Member {
@@ -23,10 +28,22 @@ pub struct Member {
     clock: PathBuf,
     boot_ahead: i64,
     peers_port: u16,
+    place: Option<Place>,
     pub to_database: Proxy,
     pub to_me: Proxy,
     process: Option<Process>,
     pub address: Option<SocketAddr>,
+}
+
+/// Where a node with a namespace of its own is.
+#[derive(Clone, Debug)]
+struct Place {
+    namespace: String,
+    ip: IpAddr,
+    /// Webhooks may go there.
+    range: String,
+    /// Nodes that listen elsewhere than on loopback do not keep theirs in the database.
+    secret: PathBuf,
 }
 
 /// What the nodes of a cluster have in common.
@@ -38,12 +55,22 @@ pub struct Life<'a> {
     pub folder: &'a Path,
     /// A fault of the core.
     pub planted: Option<&'a str>,
+    /// A namespace for each, if they have any.
+    pub network: Option<&'a Network>,
 }
 
 impl Member {
     fn new(life: &Life<'_>, number: u32, database: &Database) -> Result<Member, String> {
         let peers_port = free_port()?;
         let folder = life.folder;
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let place = life.network.map(|network| Place {
+            namespace: network.namespace(number),
+            ip: network.address(number),
+            range: network.range(),
+            secret: folder.join("secret"),
+        });
+        let gate = life.network.map_or(loopback, Network::host);
         let mut member = Member {
             number,
             // Where there is an older one, all begin with it.
@@ -55,7 +82,8 @@ impl Member {
             clock: folder.join(format!("clock-{number}")),
             boot_ahead: 0,
             peers_port,
-            to_database: Proxy::start(database.socket())?,
+            place,
+            to_database: Proxy::start_at(gate, database.socket())?,
             to_me: Proxy::start(SocketAddr::from((Ipv4Addr::LOCALHOST, peers_port)))?,
             process: None,
             address: None,
@@ -84,16 +112,29 @@ impl Member {
 
     pub fn start(&mut self) -> Result<(), String> {
         let store = Database::address(self.to_database.address());
-        let listen = format!("127.0.0.1:{}", self.peers_port);
-        let args = [
+        let at = |ip: IpAddr| SocketAddr::new(ip, self.peers_port).to_string();
+        let (heard, told) = match &self.place {
+            Some(place) => (at(place.ip), at(place.ip)),
+            None => (at(IpAddr::V4(Ipv4Addr::LOCALHOST)), self.to_me.address().to_string()),
+        };
+        let mut args = vec![
             ("--store", store),
-            ("--cluster-listen", listen),
-            ("--advertise", self.to_me.address().to_string()),
+            ("--cluster-listen", heard),
+            ("--advertise", told),
             ("--node", self.number.to_string()),
         ];
+        if let Some(place) = &self.place {
+            let secret = place.secret.display().to_string();
+            args.extend([
+                ("--allow-egress", place.range.clone()),
+                ("--cluster-secret-file", secret),
+            ]);
+        }
         let args = args.into_iter().flat_map(|(name, value)| [name.to_string(), value]).collect();
+        let namespace = self.place.as_ref().map(|place| place.namespace.clone());
+        let listen = self.place.as_ref().map(|place| SocketAddr::new(place.ip, NODE_PORT));
         let (clock, planted) = (Some(self.clock.clone()), self.planted.clone());
-        let setting = Setting { args, clock, planted, ..Setting::default() };
+        let setting = Setting { args, clock, planted, listen, namespace, ..Setting::default() };
         let mut process = Process::start(&self.binary, &self.data, &self.errors, &setting)?;
         let ready = process.ready(READY_PATIENCE);
         self.address = ready;
@@ -156,6 +197,10 @@ impl Members {
         database: &Database,
         book: &Arc<Book>,
     ) -> Result<Members, String> {
+        set_bearer(None);
+        if life.network.is_some() {
+            set_bearer(Some(first_key(life, database)?));
+        }
         let all = (1..=count).map(|number| Member::new(life, number, database));
         let mut members = Members { all: all.collect::<Result<_, _>>()?, book: book.clone() };
         for member in &mut members.all {
@@ -178,5 +223,30 @@ impl Members {
 
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.all.iter().filter_map(|member| member.address).collect()
+    }
+}
+
+/// Nodes listen elsewhere than on loopback only when there is a key: the first one is made at a node that
+/// serves this machine alone, and that ends then.
+fn first_key(life: &Life<'_>, database: &Database) -> Result<String, String> {
+    let store = Database::address(database.socket());
+    let secret = life.folder.join("secret");
+    std::fs::write(&secret, format!("{:032x}", node::random::bits()))
+        .map_err(|error| format!("the cluster's secret: {error}"))?;
+    let secret = secret.display().to_string();
+    let args = ["--store", &store, "--node", "99", "--cluster-secret-file", &secret];
+    let args = args.map(str::to_string).to_vec();
+    let (data, errors) = (life.folder.join("node-99"), life.folder.join("errors-99"));
+    let setting = Setting { args, ..Setting::default() };
+    let mut process = Process::start(life.old.unwrap_or(life.binary), &data, &errors, &setting)?;
+    let said = || std::fs::read_to_string(&errors).unwrap_or_default();
+    let address = process.ready(READY_PATIENCE).ok_or_else(|| format!("no node: {}", said()))?;
+    let reply = ask(address, "POST", "/v1/api-keys", "{\"scope\":\"admin\"}", None);
+    let reply = reply.map_err(|error| format!("the first key: {error}"))?;
+    let key = reply.body["key"].as_str().ok_or_else(|| format!("no key: {}", reply.body))?;
+    process.terminate();
+    match process.ended(STOP_PATIENCE) {
+        Some(_) => Ok(key.to_string()),
+        None => Err("the node that made the first key did not stop".to_string()),
     }
 }

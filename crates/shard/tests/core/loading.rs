@@ -296,6 +296,35 @@ fn a_herd_of_one_namespace_does_not_delay_the_single_run_of_another() {
 }
 
 #[test]
+fn a_herd_of_recurring_jobs_asks_for_no_more_rows_than_fit_into_memory() {
+    let mut world = World::new();
+    world.submit_many(&every(3_600), 10_000);
+    world.restart();
+    world.run_to(start_plus(3_600).minus(Span::from_millis(1)));
+    world.set_now(start_plus(3_600));
+    // The store is slow, and much else wakes the shard meanwhile.
+    world.hold_reads = true;
+    for _ in 0..40 {
+        world.shard.handle_tick(world.now);
+        world.pump();
+    }
+    let keys = |read: &Read| if let Read::Rows(keys) = read { keys.len() } else { 0 };
+    let asked: usize = world.held_reads.iter().map(|(_, read, _)| keys(read)).sum();
+    assert!((512..=4_096).contains(&asked), "{asked} rows are asked for at once");
+    assert!(world.shard.next_tick().is_none_or(|at| at > world.now), "it does not spin meanwhile");
+    world.hold_reads = false;
+    world.rows_read = 0;
+    world.deliver();
+    let mut started = 0;
+    for _ in 0..40 {
+        started += world.claim(1_000).len();
+        world.pass(Span::from_millis(1));
+    }
+    assert_eq!(started, 10_000);
+    assert!(world.rows_read <= 30_000, "{} rows for 10,000 fires", world.rows_read);
+}
+
+#[test]
 fn the_next_owner_finds_what_was_overdue_and_not_yet_decided() {
     let mut world = World::new();
     let runs = world.submit_many(&after(100), 20_000);
