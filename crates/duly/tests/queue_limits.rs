@@ -44,7 +44,7 @@ fn limits_are_set_shown_kept_and_taken_off() {
     let (status, queue) = send(&server, "PUT", "/v1/queues/mail", &limits);
     assert_eq!(status, 200, "{queue}");
     let expected = json!({
-        "max_running": 3, "rate": "5000/s", "burst": 1000, "partitions": 1,
+        "max_running": 3, "rate": "5000/s", "burst": 1000, "partitions": 1, "start_within": null,
         "groups": {"max_running": 2, "rate": null, "burst": null, "weights": {"a": 3}},
     });
     assert_eq!(queue["limits"], expected);
