@@ -127,7 +127,9 @@ fn what_recurs_is_late_under_a_quota_and_the_ledger_says_why() {
         (&json!("delayed"), &json!("delayed"))
     );
     // A worker takes what waits, again and again: then that very run is made.
-    let claim = json!({"worker": "w1", "queues": ["default"], "kinds": ["mail"], "max": 50});
+    let claim = json!({
+        "worker": "w1", "queues": ["default"], "kinds": ["mail"], "max": 50, "wait": "1s",
+    });
     until("the run is made", || {
         post(&server, "/v1/work/claim", &claim);
         let path = format!("/v1/runs/{run}");
@@ -154,6 +156,8 @@ fn what_recurs_is_late_under_a_quota_and_the_ledger_says_why() {
 fn while_a_service_level_is_broken_what_is_not_urgent_gives_way() {
     let data = data();
     let server = Server::start_with(data.path(), &[], &[]);
+    // A namespace is there when something was submitted to it.
+    assert_eq!(post(&server, "/v1/jobs", &hourly()).status, 202);
     let put = |body: Value| {
         let reply = ask(server.address, "PUT", "/v1/queues/mail", &body.to_string(), &TEAM);
         reply.expect("an answer")
