@@ -4,6 +4,7 @@ use super::lies::Lie;
 use super::{Evidence, strict::Strict};
 use crate::book::Execution;
 use model::{RunId, Span, Time, Token};
+use std::collections::BTreeSet;
 
 /// What is changed, and who must notice.
 pub const LIES: [(&str, &str, Lie); 6] = [
@@ -33,7 +34,7 @@ fn of(
     let Some(queue) = strict.queues.iter().find(|limited| wanted(limited)) else {
         return Vec::new();
     };
-    let runs: std::collections::BTreeSet<(RunId, Token)> = strict
+    let runs: BTreeSet<(RunId, Token)> = strict
         .watched
         .given
         .iter()
@@ -53,8 +54,14 @@ fn two_at_once(told: &mut Evidence, webhook: bool) -> Option<()> {
     let places = of(strict, &told.pages.executions, |limited| {
         limited.most == 1 && limited.groups.is_empty() && limited.webhook == webhook
     });
-    let calm = told.windows.first().map_or(told.healed_at, |window| window.begin);
-    let pair = places.windows(2).find(|pair| pair[1].0 < calm)?;
+    // Of one whose lease ended with its node only the time before that counts.
+    let lost: BTreeSet<(RunId, Token)> =
+        super::planned::lost(told).map(|row| (row.run, row.token)).collect();
+    let counts = |place: usize| {
+        let one = told.pages.executions.get(place);
+        one.is_some_and(|one| !lost.contains(&(one.run, one.token)))
+    };
+    let pair = places.windows(2).find(|pair| counts(pair[0].1) && counts(pair[1].1))?;
     let begin = told.pages.executions.get(pair[1].1)?.begin;
     told.pages.executions.get_mut(pair[0].1)?.end = Some(begin.plus(Span::from_micros(1)));
     Some(())
