@@ -51,8 +51,9 @@ pub const TURN_JOBS: usize = 64;
 pub const WAITERS_MAX: usize = 16_384;
 /// Runs one claim may take.
 pub const CLAIM_MAX: usize = 1_000;
-/// Rows of jobs and specs kept for the next fire.
-pub const CACHE_MAX: usize = 50_000;
+/// Rows of jobs and specs kept for the next fire. A node may own all shards: together they stay below a
+/// gigabyte. What `SLICES_WAITING` slices read fits in.
+pub const CACHE_MAX: usize = 8_192;
 /// Answers to settles that are remembered, so that asking again needs no read.
 pub const RECENT_MAX: usize = 65_536;
 /// Ids of submissions that the store refused once and that are looked at before the next try; a

@@ -13,7 +13,7 @@ use crate::batch::Batch;
 use crate::limits::CACHE_MAX;
 use crate::planted::{Bug, Planted};
 use model::RunId;
-use model::row::{Change, Key, Row};
+use model::row::{Change, Expect, Key, Row};
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,7 +109,9 @@ impl Rows {
             for (index, change) in batch.changes.iter().enumerate() {
                 if self.overlay.get(&change.key) == Some((batch.seq, index)) {
                     self.overlay.remove(&change.key);
-                    if matches!(change.key, Key::Job(_) | Key::Spec(..)) && change.row.is_some() {
+                    // What was just made may be due in a year; what was changed has fired.
+                    let fired = change.expect != Expect::Absent && change.row.is_some();
+                    if matches!(change.key, Key::Job(_) | Key::Spec(..)) && fired {
                         self.keep(change.key.clone(), change.row.clone());
                     }
                 }

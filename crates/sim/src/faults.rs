@@ -109,7 +109,12 @@ impl World {
             }
             self.log.tail_lost.push(self.now);
             self.watch.forget();
-            self.log.lost_epochs = before;
+            // After a loss the store shows an older epoch until the shard is taken again; another loss by then
+            // must not make what the first one lost look safe.
+            for (shard, epoch) in before {
+                let lost = self.log.lost_epochs.entry(shard).or_default();
+                *lost = epoch.max(*lost);
+            }
         } else {
             self.store.inner().restore(snapshot);
         }

@@ -160,7 +160,7 @@ fn there_is_always_room_for_another_namespace() {
         world.answers.remove(&id)
     };
     // The first commit takes some of them along before it is held.
-    let refused = (0..12_000).filter(|_| one(&mut world, 7).is_some()).count();
+    let refused = (0..16_000).filter(|_| one(&mut world, 7).is_some()).count();
     assert!(refused > 1_000, "{refused}");
     for _ in 0..1_000 {
         assert_eq!(one(&mut world, 8), None, "it waits, and is not refused");

@@ -321,7 +321,8 @@ fn a_herd_of_recurring_jobs_asks_for_no_more_rows_than_fit_into_memory() {
         world.pass(Span::from_millis(1));
     }
     assert_eq!(started, 10_000);
-    assert!(world.rows_read <= 30_000, "{} rows for 10,000 fires", world.rows_read);
+    // The job, then the job again with its description, and a few that were driven out.
+    assert!(world.rows_read <= 35_000, "{} rows for 10,000 fires", world.rows_read);
 }
 
 #[test]
