@@ -11,7 +11,7 @@ use model::job::Spec;
 use model::read::Outcome;
 use model::row::{Change, Commit, Expect, HistoryRow, HoldRow, Key, LeaseRow, Row, RunRow, Scope};
 use model::{
-    Cause, Epoch, FlowKey, JobId, Namespace, QueueRow, RunId, RunState, Status, Text, Time,
+    Cause, Epoch, FlowKey, JobId, Namespace, QueueRow, RunId, RunState, Status, Text, Time, Token,
 };
 use std::sync::Arc;
 
@@ -245,8 +245,10 @@ impl NaiveShard {
         places.retain(|(first, last)| *last > after && *first <= until && after < until);
         places.truncate(limit);
         let outcome = |(nominal, until)| {
+            // A note that a fire was put off says nothing about what became of the instant.
+            let told = past.iter().filter(|row| row.token != Token::DELAYED);
             let here: Vec<&&HistoryRow> =
-                past.iter().filter(|row| (row.nominal, end(row)) == (nominal, until)).collect();
+                told.filter(|row| (row.nominal, end(row)) == (nominal, until)).collect();
             let alive = live.iter().any(|run| (run.nominal, run.nominal) == (nominal, until));
             let last = here.iter().max_by_key(|row| (row.finished, row.token, row.run));
             Outcome {
