@@ -234,7 +234,7 @@ impl<'a> Random<'a> {
                 Key::Hold(self.pick(&[Scope::All, Scope::Namespace(Namespace(7)), queue]))
             }
             11 => Key::Queue(Namespace(7), self.pick(&["", "a"]).into()),
-            _ => Key::History(self.run_id(shard), Token(self.below(3))),
+            _ => Key::History(self.run_id(shard), Token(self.below(6))),
         }
     }
 
@@ -283,7 +283,11 @@ impl<'a> Random<'a> {
                 // An attempt ends once, and on one day: a store may keep days and failures apart.
                 let seconds = (model::hash::mix(token.0) % 7) as i64 * 86_400;
                 let finished = Time::from_secs(1_700_000_000 + seconds);
-                let status = STATUSES[(token.0 % 4) as usize];
+                // One token is that of a note, and nothing else is written under it.
+                let status = match *token {
+                    Token::DELAYED => Status::Delayed,
+                    token => STATUSES[((token.0 + 1) % 4) as usize],
+                };
                 let mut row = sample::history(*run, 0, self.nominal(), status);
                 (row.token, row.finished) = (*token, finished);
                 row.until = if self.one_in(3) { Some(self.nominal()) } else { None };
