@@ -31,10 +31,16 @@ others() { # JOBS RATE
 capacity=$(others 100000 1000000 | python3 -c 'import json, sys; print(int(json.load(sys.stdin)[0]["per_second"]))')
 rate=$((capacity * 8 / 10))
 echo "the others' jobs alone, as fast as they can: $capacity/s; from here on they arrive at $rate/s"
-"$duly" bench fill --jobs "$waiting" --queue tenants --group heavy --connections 4 --time-limit 600 --url $url --json >/dev/null
-echo "waiting of one tenant: $waiting"
+fill() {
+    "$duly" bench fill --jobs "$waiting" --queue tenants --group heavy --connections 4 --time-limit 600 --url $url --json >/dev/null
+}
+left() { curl -fs "$url/v1/queues/tenants" | python3 -c 'import json, sys; print(json.load(sys.stdin)["ready"])'; }
+echo "waiting of one tenant, each time: $waiting (what is left of them is counted up to 10,000)"
+fill
 echo -n "999 others, "
 others $((rate * seconds)) $rate | row
+echo "left of the one tenant: $(left)"
+fill
 echo -n "with kill -9 after $((seconds / 2)) s, "
 others $((rate * seconds)) $rate >"$dir/row" &
 load=$!
@@ -42,5 +48,4 @@ sleep $((seconds / 2))
 kill -9 "$server"; wait "$server" 2>/dev/null || true
 start
 wait $load; row <"$dir/row"
-left=$(curl -fs "$url/v1/queues/tenants" | python3 -c 'import json,sys; print(json.load(sys.stdin)["ready"])')
-echo "left of the one tenant: $left; load average $(cut -d" " -f1 /proc/loadavg)"
+echo "left of the one tenant: $(left); load average $(cut -d" " -f1 /proc/loadavg)"
