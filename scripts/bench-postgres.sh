@@ -5,8 +5,8 @@
 #   scripts/bench-postgres.sh server [JOBS]                 the same through one node: duly bench noop, three times
 #   scripts/bench-postgres.sh reload [RUNS]                 taking a shard with so many ready runs (5,000,000)
 #   scripts/bench-postgres.sh idle [SECONDS]                commits of three nodes with nothing to do, as the server counts them
-#   scripts/bench-postgres.sh old [MINUTES]                 an old transaction held open (10): lifecycles before and during it,
-#                                                           and a takeover during it
+#   scripts/bench-postgres.sh old [MINUTES] [TURNS]         an old transaction held open (10): lifecycles before (6) and during it,
+#                                                           and takeovers during it, first of another duly if BEFORE names one
 #   scripts/bench-postgres.sh rolling [ROUNDS] [DULY]       rolling restarts of three nodes under recurring webhooks: how late
 #                                                           first attempts were handed out
 #   scripts/bench-postgres.sh queues [JOBS_PER_SECOND]      three nodes, workers that take from twelve queues at once, 20 s
@@ -110,7 +110,7 @@ idle)
 old)
     minutes=${2:-10}
     database
-    echo "without:"; "$life" "$address" 256 10 6 1
+    echo "without:"; "$life" "$address" 256 10 "${3:-6}" 1
     mkfifo "$dir/hold"
     sql -d "b$db" <"$dir/hold" >/dev/null &
     pids+=($!)
@@ -124,12 +124,17 @@ old)
     # What the turns left unfinished in one shard would be loaded by its new owner, page by page; no node holds
     # so many leases. As dead rows they stay.
     sql -d "b$db" -c "DELETE FROM duly.leases" -c "DELETE FROM duly.runs"
-    node 1; node 2; settled 1 2
-    for _ in 1 2 3; do
-        kill -9 "${pids[-1]}"; killed=$(date +%s%N); unset 'pids[-1]'
-        until [ "$(metric 1 duly_shards_live)" = 256 ]; do sleep 0.01; done
-        echo "all shards live again after $((($(date +%s%N) - killed) / 1000000)) ms"
-        node 2; settled 1 2
+    sql -d "b$db" -c "SELECT relname || ': ' || n_dead_tup || ' dead' FROM pg_stat_user_tables WHERE relname IN ('runs', 'leases')"
+    for duly in ${BEFORE:-} "$duly"; do
+        node 1; node 2; settled 1 2
+        for _ in 1 2 3; do
+            kill -9 "${pids[-1]}"; killed=$(date +%s%N); unset 'pids[-1]'
+            until [ "$(metric 1 duly_shards_live)" = 256 ]; do sleep 0.01; done
+            echo "$duly: all shards live again after $((($(date +%s%N) - killed) / 1000000)) ms"
+            node 2; settled 1 2
+        done
+        for pid in "${pids[@]: -2}"; do kill "$pid"; wait "$pid" || true; done
+        unset 'pids[-1]' 'pids[-1]'
     done
     echo "open for $(($(date +%s) - began)) s:"
     sql -d postgres -c "SELECT now() - min(xact_start) FROM pg_stat_activity WHERE datname = 'b$db' AND state = 'idle in transaction'"

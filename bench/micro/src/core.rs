@@ -107,6 +107,7 @@ impl World {
                 decided: START,
                 changes: changes.into(),
                 floor: None,
+                starts: model::row::Starts::default(),
             };
             store.commit(&[commit])?;
         }

@@ -263,8 +263,14 @@ impl Run<'_> {
         if !self.only.is_empty() {
             return self.only.clone();
         }
-        let changes = if self.old.is_some() { 2 } else { 0 };
-        let kinds = KINDS.into_iter().chain([Kind::OtherBinary; 2].into_iter().take(changes));
+        let changes = match &self.old {
+            None => 0,
+            // CI, where nobody has an older one.
+            Some(old) if old == self.binary => 2,
+            // All to the newer one, and all back.
+            Some(_) => self.nodes as usize * 2,
+        };
+        let kinds = KINDS.into_iter().chain(std::iter::repeat_n(Kind::OtherBinary, changes));
         let root = rustix::process::geteuid().is_root();
         if !root {
             println!("chaos: no DiskFull: a file system of its own needs root");

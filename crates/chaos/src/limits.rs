@@ -62,6 +62,11 @@ pub const CLUSTER_CALM: Duration = Duration::from_millis(1_500);
 /// A cluster that has not recovered by then does not. A statement that nobody answers is given up
 /// after 15 s, and leases run out in 3.
 pub const RECOVERY_PATIENCE: Duration = Duration::from_secs(45);
+/// A renewal that comes so long after the one before took longer than 1.5 s (`shard::limits::RENEWAL_SLOW`,
+/// and one begins every second): its node asks for no shards until two were quicker.
+pub const RENEWED_LATE: Duration = Duration::from_millis(2_500);
+/// As long as that happens `RECOVERY_PATIENCE` begins again, but not for ever.
+pub const STARVED_PATIENCE: Duration = Duration::from_secs(300);
 /// A promoted replica has been noticed by all nodes by then.
 pub const PROMOTION_PATIENCE: Duration = Duration::from_secs(20);
 /// A drained node has given all its shards away by then.

@@ -62,7 +62,7 @@ struct Args {
     /// Each node in a network namespace of its own, which is made and removed here; needs root and iproute2
     #[arg(long)]
     namespaces: bool,
-    /// An older duly: nodes of a cluster begin with it and change, and change back
+    /// The duly of the version before: nodes of a cluster begin with it, change one after the other, and change back
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
     /// So many jobs per second in batches, beside the clients that do everything

@@ -86,6 +86,7 @@ fn fill(data: &Path, jobs: u64) -> Result<(), String> {
                     decided: Time::MIN,
                     changes: Arc::new(std::mem::take(changes)),
                     floor: None,
+                    starts: model::row::Starts::default(),
                 });
             }
             let done = store.commit(&commits).map_err(failed)?;

@@ -2,6 +2,7 @@
 
 use crate::id::{Epoch, NodeId, ShardId};
 use crate::job::Text;
+use crate::row::Starts;
 use crate::time::{Span, Time};
 
 /// One lease row per node; it is also the membership. `expires` is by the store's clock.
@@ -73,6 +74,8 @@ pub struct Taken {
     pub seq: u64,
     /// Where reading of the wheel begins.
     pub floor: Time,
+    /// Where the rest begins, as the last commit said it.
+    pub starts: Starts,
 }
 
 /// Hand a shard to another node in one write: it is never nobody's.

@@ -98,6 +98,29 @@ pub struct Commit {
     pub changes: Arc<Vec<Change>>,
     /// Nothing on the wheel is due before this: where the next owner begins to read.
     pub floor: Option<Time>,
+    pub starts: Starts,
+}
+
+/// Where the rest begins that an owner reads when it takes a shard: known of the state that this
+/// commit leaves, none if unknown. A store may pass over what lies before; what is there was removed
+/// and only waits for the store to forget it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Starts {
+    /// No run that is stored as ready, claimed or not, is due before this.
+    pub ready: Option<Time>,
+    /// No lease has a lower token. Tokens only grow, so this holds from then on.
+    pub leases: Option<Token>,
+}
+
+impl Starts {
+    /// Would nobody who begins here find this row? Never, or the mark is wrong.
+    pub fn hide(&self, row: &Row) -> bool {
+        match row {
+            Row::Run(run) if run.state == RunState::Ready => Some(run.due) < self.ready,
+            Row::Lease(lease) => Some(lease.token) < self.leases,
+            _ => false,
+        }
+    }
 }
 
 /// A run that is not finished. While it is claimed a lease row stands beside it and this row is

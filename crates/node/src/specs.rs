@@ -154,6 +154,7 @@ mod tests {
             decided: Time::from_secs(100),
             changes: Arc::new(changes),
             floor: None,
+            starts: model::row::Starts::default(),
         }
     }
 

@@ -26,6 +26,7 @@ pub mod quotas;
 mod recent;
 mod rows;
 mod shard;
+mod starts;
 mod timer;
 mod touched;
 mod verbs;

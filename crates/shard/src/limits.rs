@@ -102,6 +102,8 @@ pub const FULL_FIRST: Span = Span::from_secs(1);
 pub const FULL_MAX: Span = Span::from_secs(32);
 /// The floor is written at most this often.
 pub const FLOOR_EVERY: Span = Span::from_secs(10);
+/// Where the ready runs and leases begin is looked for so often while it is not known.
+pub const START_AGAIN: Span = Span::from_secs(1);
 /// All shards are asked whether time has passed for them at least this often; those that wait for an
 /// instant are asked at that instant.
 pub const SWEEP_EVERY: Span = Span::from_millis(250);

@@ -20,6 +20,7 @@ use crate::limits::{
 use crate::planted::Bug;
 use crate::rows::ReadId;
 use crate::shard::Shard;
+use crate::starts::Began;
 use crate::timer::Timed;
 use crate::touched::Since;
 use model::cluster::Taken;
@@ -104,6 +105,11 @@ impl Loader {
         self.strangers.remove(&node);
     }
 
+    /// Is every flow that has ready runs on disk known?
+    pub fn has_listed_flows(&self) -> bool {
+        self.flows_listed
+    }
+
     pub fn kept_before(&self) -> Time {
         self.kept_before
     }
@@ -128,6 +134,7 @@ impl Shard {
             ..Loader::default()
         };
         self.flows.assume_more(true);
+        self.began = Began::at(taken.starts);
         self.floor_written = now;
         self.floor_ahead = Some(taken.floor).filter(|floor| *floor > now.minus(HORIZON));
         if self.planted.is(Bug::ForgetLeases) {

@@ -27,7 +27,7 @@ use crate::limits::{FLOOR_EVERY, FULL_FIRST, FULL_MAX, RESEND_FIRST, RESEND_MAX}
 use crate::planted::Bug;
 use crate::rows::ReadId;
 use crate::shard::{Parked, Shard, Work};
-use model::row::Commit;
+use model::row::{Commit, Starts};
 use model::{Epoch, Span, Time};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -73,6 +73,7 @@ struct Sent {
     batch: Batch,
     /// Holds only together with this batch: what it decides is off the wheel.
     floor: Option<Time>,
+    starts: Starts,
     /// Set while it waits to be sent again.
     resend: Option<Time>,
     pause: Span,
@@ -214,8 +215,9 @@ impl Shard {
                 let next = Batch::new(building.seq + 1, building.changes.len());
                 let batch = std::mem::replace(building, next);
                 let (floor, rests_on) = (self.floor(now), self.pipeline.durable);
+                let starts = self.starts(now, &batch.changes);
                 let (resend, pause, done) = (None, RESEND_FIRST, false);
-                let sent = Sent { batch, floor, resend, pause, rests_on, done };
+                let sent = Sent { batch, floor, starts, resend, pause, rests_on, done };
                 self.pipeline.sent.push_back(sent);
                 self.pipeline.sent.len() - 1
             }
@@ -229,6 +231,7 @@ impl Shard {
             decided: sent.batch.decided,
             changes: sent.batch.changes.clone(),
             floor: sent.floor,
+            starts: sent.starts,
         })
     }
 

@@ -77,6 +77,12 @@ bugs! {
     PoisonDropsAll,
     /// A flow whose page ended is believed complete although a run arrived meanwhile.
     FlowForgetsArrival,
+    /// Ready runs are said to begin behind the first one.
+    ReadyStartsBehind,
+    /// A run that is ready and due before all others does not lower where they begin.
+    ReadyStartStays,
+    /// Leases are said to begin behind the first one.
+    LeasesStartBehind,
     /// Runs do not expire.
     NeverExpires,
     /// A start is not counted towards the limits of its queue.

@@ -22,6 +22,7 @@ use crate::planted::{Bug, Planted};
 use crate::quotas::Quotas;
 use crate::recent::Recent;
 use crate::rows::{ReadId, Rows};
+use crate::starts::Began;
 use crate::timer::{Timed, Timer};
 use crate::touched::Touched;
 use crate::verbs::Sweep;
@@ -125,6 +126,7 @@ pub struct Shard {
     /// Until when this node's own lease can be trusted.
     pub(crate) trusted_until: Time,
     pub(crate) floor_written: Time,
+    pub(crate) began: Began,
     /// Until then what the timer postponed is left alone.
     pub(crate) postponed_until: Time,
     /// The floor, if it was written by a clock that has been set back since; or that runs wild now.
@@ -183,6 +185,7 @@ impl Shard {
             outputs: VecDeque::new(),
             trusted_until: now,
             floor_written: now,
+            began: Began::default(),
             postponed_until: Time::MIN,
             floor_ahead: None,
         };

@@ -1,6 +1,7 @@
 //! Carries out what nodes ask for: calls to the store, messages between nodes, answers to callers.
 //! Here things are lost, late and repeated.
 
+use crate::checker::Violation;
 use crate::event::{Asker, Happens};
 use crate::world::{CALL_TIMEOUT, World};
 use model::{NodeId, Span};
@@ -84,6 +85,7 @@ impl World {
         self.maybe_fail(&call);
         let answer = crate::calls::carry(&self.store, &call);
         self.watch_limits(&call);
+        self.watch_starts(&call);
         self.note(answer_hash(&answer));
         if self.verbose {
             self.explain(&call, &answer);
@@ -93,6 +95,18 @@ impl World {
         if !lost {
             let latency = self.latency();
             self.after(latency, Happens::CallReturns { node, boot, id, answer });
+        }
+    }
+
+    /// After every commit: does it say the truth about where ready runs and leases begin? What is wrong
+    /// may be set right by a later commit, before anybody who takes over could miss it.
+    fn watch_starts(&mut self, call: &StoreCall) {
+        let StoreCall::Commit(commits) = call else { return };
+        for commit in commits {
+            if let Some(run) = self.store.inner().hidden(commit.shard) {
+                let detail = format!("{run} after commit {} of {:?}", commit.seq, commit.shard);
+                self.found.push(Violation { invariant: "nothing_lies_before_the_starts", detail });
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use crate::cols::cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
 use crate::runs::{self, bound};
+use crate::starts;
 use crate::table::Kind::{Bytes, Int, Text};
 use crate::table::Table;
 use model::id::ShardId;
@@ -82,15 +83,28 @@ pub(crate) fn read_lease(row: &Row, at: usize) -> Res<LeaseRow> {
     rows::lease(&mut cols(row, "leases", at + 1))
 }
 
-static WITH_RUNS: LazyLock<String> = LazyLock::new(|| {
+/// The first page: by token, from the mark on, because before it may lie any number of removed rows
+/// that cannot be cleared yet. In the order of runs, like the others: those that are there are sorted.
+static FIRST_WITH_RUNS: LazyLock<String> = LazyLock::new(|| {
+    let first = format!(
+        "(SELECT * FROM duly.leases WHERE shard = $1 AND token >= {} ORDER BY shard, token)",
+        starts::leases("$1")
+    );
+    format!("WITH l AS MATERIALIZED {first} {}", with_runs("l"))
+});
+
+/// Further pages, which only a shard with very many leases has: each begins where the one before it
+/// ended, instead of sorting all of them again.
+static NEXT_WITH_RUNS: LazyLock<String> = LazyLock::new(|| with_runs("duly.leases"));
+
+fn with_runs(leases: &str) -> String {
     format!(
-        "SELECT {}, {} FROM duly.leases AS l
-         JOIN duly.runs AS r ON r.id = l.run AND r.shard = l.shard
+        "SELECT {}, {} FROM {leases} AS l JOIN duly.runs AS r ON r.id = l.run AND r.shard = l.shard
          WHERE l.shard = $1 AND l.run > $2 ORDER BY l.run LIMIT $3",
         LEASES.columns("l"),
         runs::RUNS.columns("r")
     )
-});
+}
 
 /// Leases with their runs; one whose run is gone is passed over.
 pub(crate) fn leases(
@@ -99,10 +113,11 @@ pub(crate) fn leases(
     after: Option<RunId>,
     limit: usize,
 ) -> Res<Vec<(LeaseRow, RunRow)>> {
+    let sql = if after.is_none() { &FIRST_WITH_RUNS } else { &NEXT_WITH_RUNS };
     let after = after.map_or_else(|| ids::FIRST.to_vec(), |after| run_bytes(after).to_vec());
     let params: [Param<'_>; 3] =
         [(&i64::from(shard.0), Type::INT8), (&after, Type::BYTEA), (&bound(limit), Type::INT8)];
-    let rows = conn.query(&WITH_RUNS, &params)?;
+    let rows = conn.query(sql, &params)?;
     rows.iter().map(|row| Ok((read_lease(row, 0)?, runs::read(row, LEASES.width())?))).collect()
 }
 

@@ -5,8 +5,10 @@ use crate::cols::cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
 use crate::schema::VERSION;
+use crate::starts;
 use model::cluster::{About, Cluster, Give, NodeLease, Renew, ShardRow, Take, Taken};
 use model::id::{Epoch, NodeId, ShardId};
+use model::row::Starts;
 use model::{Text, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::types::Type;
@@ -169,17 +171,20 @@ fn leases(
         .collect()
 }
 
-/// The last commit of each shard: its number and floor, with the clock.
-fn last(conn: &mut Conn, held: &BTreeMap<ShardId, Held>) -> Res<BTreeMap<ShardId, (u64, Time)>> {
-    const SQL: &str = "SELECT x.shard, l.seq, l.floor FROM unnest($1) AS x(shard)
-        CROSS JOIN LATERAL (SELECT c.seq, c.floor FROM duly.commits AS c
+/// What the last commit of a shard said: its number, floor and starts.
+type Last = (u64, Time, Starts);
+
+fn last(conn: &mut Conn, held: &BTreeMap<ShardId, Held>) -> Res<BTreeMap<ShardId, Last>> {
+    const SQL: &str = "SELECT x.shard, l.* FROM unnest($1) AS x(shard)
+        CROSS JOIN LATERAL (SELECT c.seq, c.floor, c.ready_from, c.leases_from FROM duly.commits AS c
           WHERE c.shard = x.shard ORDER BY c.seq DESC LIMIT 1) AS l";
     let shards: Vec<i64> = held.keys().map(|shard| shard.0.into()).collect();
     let rows = conn.query(SQL, &[(&shards, Type::INT8_ARRAY)])?;
     rows.iter()
         .map(|row| {
             let mut cols = cols(row, "commits", 0);
-            Ok((ShardId(cols.num()?), (cols.bits()?, cols.time()?)))
+            let shard = ShardId(cols.num()?);
+            Ok((shard, (cols.bits()?, cols.time()?, starts::read(&mut cols)?)))
         })
         .collect()
 }
@@ -230,8 +235,9 @@ pub(crate) fn take(conn: &mut Conn, takes: &[Take]) -> Res<Vec<Option<Taken>>> {
         }
         (shard.owner, shard.epoch, shard.incarnation) = (Some(take.node), epoch, current);
         changed.insert(take.shard);
-        let (seq, floor) = last.get(&take.shard).copied().unwrap_or((0, Time::MIN));
-        Some(Taken { shard: take.shard, epoch, seq, floor })
+        let none = (0, Time::MIN, Starts::default());
+        let (seq, floor, starts) = last.get(&take.shard).copied().unwrap_or(none);
+        Some(Taken { shard: take.shard, epoch, seq, floor, starts })
     });
     let answers = answers.collect();
     let changed: Vec<Held> = changed.iter().filter_map(|shard| held.get(shard)).copied().collect();

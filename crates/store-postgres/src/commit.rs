@@ -1,7 +1,7 @@
 //! Commits. A call is one statement:
 //!
 //! ```text
-//! SELECT f.now, duly.insert_runs(f.now, $7, …), duly.remove_leases(f.now, …), …
+//! SELECT f.now, duly.insert_runs(f.now, $9, …), duly.remove_leases(f.now, …), …
 //! FROM (SELECT duly.fence($1, …) AS now OFFSET 0) AS f
 //! ```
 //!
@@ -80,6 +80,8 @@ struct Fences {
     decided: Vec<i64>,
     floors: Vec<Option<i64>>,
     bytes: Vec<i64>,
+    ready: Vec<Option<i64>>,
+    leases: Vec<Option<i64>>,
 }
 
 impl Fences {
@@ -95,6 +97,8 @@ impl Fences {
                 _ => None,
             });
         self.bytes.push(history.sum());
+        self.ready.push(commit.starts.ready.map(Time::micros));
+        self.leases.push(commit.starts.leases.map(|token| token.0 as i64));
     }
 
     fn params(&self) -> Vec<Param<'_>> {
@@ -103,6 +107,8 @@ impl Fences {
             ints.into_iter().map(|array| (array as _, Type::INT8_ARRAY)).collect();
         params.push((&self.floors, Type::INT8_ARRAY));
         params.push((&self.bytes, Type::INT8_ARRAY));
+        params.push((&self.ready, Type::INT8_ARRAY));
+        params.push((&self.leases, Type::INT8_ARRAY));
         params
     }
 }
@@ -130,7 +136,7 @@ fn fast(conn: &mut Conn, fences: &Fences, batch: &Batch) -> Res<Time> {
     let comma = if batch.is_empty() { "" } else { ", " };
     let sql = format!(
         "SELECT f.now{comma}{calls} \
-         FROM (SELECT duly.fence($1, $2, $3, $4, $5, $6) AS now OFFSET 0) AS f"
+         FROM (SELECT duly.fence($1, $2, $3, $4, $5, $6, $7, $8) AS now OFFSET 0) AS f"
     );
     params.extend(more);
     time(&conn.query(&sql, &params)?)

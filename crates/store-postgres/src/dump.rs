@@ -9,17 +9,17 @@ use crate::history::{self, HISTORY};
 use crate::jobs::{self, BACKLOGS, JOBS, SPECS};
 use crate::runs::{self, RUNS};
 use crate::table::Table;
-use crate::{claims, cluster, days, queues};
+use crate::{claims, cluster, days, queues, starts};
 use model::Time;
 use model::cluster::ShardRow;
 use model::id::ShardId;
-use model::row::{Key, Row};
+use model::row::{Key, Row, Starts};
 use std::collections::BTreeMap;
 use store::codec::rows;
 use store::memory::{Dump, ShardDump};
 
-const LAST: &str = "SELECT s.shard, l.seq, l.floor FROM duly.shards AS s
-    CROSS JOIN LATERAL (SELECT c.seq, c.floor FROM duly.commits AS c
+const LAST: &str = "SELECT s.shard, l.* FROM duly.shards AS s
+    CROSS JOIN LATERAL (SELECT c.seq, c.floor, c.ready_from, c.leases_from FROM duly.commits AS c
       WHERE c.shard = s.shard ORDER BY c.seq DESC LIMIT 1) AS l";
 
 /// In a transaction that sees one state.
@@ -29,14 +29,16 @@ pub(crate) fn read(conn: &mut Conn) -> Res<Dump> {
     let mut shards = BTreeMap::new();
     for (shard, owner, epoch) in cluster::owners(conn)? {
         let row = ShardRow { shard, owner, epoch, seq: 0 };
+        let (floor, starts) = (Time::MIN, Starts::default());
         let (rows, history) = (BTreeMap::new(), Vec::new());
-        shards.insert(shard, ShardDump { row, floor: Time::MIN, rows, history });
+        shards.insert(shard, ShardDump { row, floor, starts, rows, history });
     }
     for row in conn.query(LAST, &[])? {
         let mut cols = cols(&row, "commits", 0);
         if let Some(shard) = shards.get_mut(&ShardId(cols.num()?)) {
             shard.row.seq = cols.bits()?;
             shard.floor = cols.time()?;
+            shard.starts = starts::read(&mut cols)?;
         }
     }
     for (shard, key, row) in rows_of_all(conn)? {

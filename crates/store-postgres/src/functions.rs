@@ -6,6 +6,46 @@ use crate::limits::{COMMITS_KEPT, EMPTY_WAIT_MS, LEASE_KEPT};
 use crate::table::settings;
 use model::Time;
 
+/// The fence of version 5. That of versions 2 to 4 has two parameters less and stays for their nodes,
+/// who know nothing of what those say.
+pub(crate) fn fence() -> String {
+    let settings = settings();
+    format!(
+        r#"
+CREATE OR REPLACE FUNCTION duly.fence(shards bigint[], epochs bigint[], seqs bigint[], decided bigint[], floors bigint[], bytes bigint[], readies bigint[], tokens bigint[])
+RETURNS bigint {settings} AS $$
+DECLARE now bigint; taken bigint;
+BEGIN
+  -- In order, so that two of these never wait for each other.
+  PERFORM 1 FROM duly.shards AS s WHERE s.shard = ANY (shards) ORDER BY s.shard FOR SHARE;
+  PERFORM duly.same_server();
+  now := duly.clock();
+  INSERT INTO duly.commits (shard, seq, epoch, at, floor, history_bytes, ready_from, leases_from)
+  SELECT x.shard, x.seq, x.epoch, now, coalesce(x.floor, l.floor), l.history_bytes + x.bytes, x.ready, greatest(x.token, l.leases_from)
+  FROM unnest(shards, epochs, seqs, decided, floors, bytes, readies, tokens) AS x(shard, epoch, seq, decided, floor, bytes, ready, token)
+  JOIN duly.shards AS s ON s.shard = x.shard AND s.epoch = x.epoch
+    AND s.incarnation = (SELECT m.incarnation FROM duly.meta AS m)
+  CROSS JOIN LATERAL (
+    SELECT c.seq, c.floor, c.history_bytes, c.leases_from FROM duly.commits AS c
+    WHERE c.shard = x.shard ORDER BY c.seq DESC LIMIT 1) AS l
+  WHERE x.seq = l.seq + 1 AND x.decided <= now;
+  GET DIAGNOSTICS taken = ROW_COUNT;
+  IF taken <> cardinality(shards) THEN
+    RAISE EXCEPTION '% of % shards could commit', taken, cardinality(shards) USING ERRCODE = '{FENCE_STATE}';
+  END IF;
+  DELETE FROM duly.commits AS c USING unnest(shards, seqs) AS x(shard, seq)
+  WHERE x.seq % {COMMITS_KEPT} = 0 AND c.shard = x.shard AND c.seq <= x.seq - {COMMITS_KEPT};
+  RETURN now;
+END $$;
+COMMENT ON FUNCTION duly.fence(bigint[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) IS
+  'Numbers one commit for each shard, or raises: another epoch, another number, or decisions of the future.';
+CREATE OR REPLACE FUNCTION duly.fence(shards bigint[], epochs bigint[], seqs bigint[], decided bigint[], floors bigint[], bytes bigint[])
+RETURNS bigint {settings} AS $$
+BEGIN RETURN duly.fence(shards, epochs, seqs, decided, floors, bytes, '{{}}', '{{}}'); END $$;
+"#
+    )
+}
+
 pub(crate) fn all() -> String {
     let settings = settings();
     let (keys, past) = (keys(&settings), past(&settings));
@@ -33,34 +73,6 @@ BEGIN
     RAISE EXCEPTION 'another server than the one that wrote this: it was promoted or recovered' USING ERRCODE = '{SERVER_STATE}';
   END IF;
 END $$;
-
-CREATE OR REPLACE FUNCTION duly.fence(shards bigint[], epochs bigint[], seqs bigint[], decided bigint[], floors bigint[], bytes bigint[])
-RETURNS bigint {settings} AS $$
-DECLARE now bigint; taken bigint;
-BEGIN
-  -- In order, so that two of these never wait for each other.
-  PERFORM 1 FROM duly.shards AS s WHERE s.shard = ANY (shards) ORDER BY s.shard FOR SHARE;
-  PERFORM duly.same_server();
-  now := duly.clock();
-  INSERT INTO duly.commits (shard, seq, epoch, at, floor, history_bytes)
-  SELECT x.shard, x.seq, x.epoch, now, coalesce(x.floor, l.floor), l.history_bytes + x.bytes
-  FROM unnest(shards, epochs, seqs, decided, floors, bytes) AS x(shard, epoch, seq, decided, floor, bytes)
-  JOIN duly.shards AS s ON s.shard = x.shard AND s.epoch = x.epoch
-    AND s.incarnation = (SELECT m.incarnation FROM duly.meta AS m)
-  CROSS JOIN LATERAL (
-    SELECT c.seq, c.floor, c.history_bytes FROM duly.commits AS c
-    WHERE c.shard = x.shard ORDER BY c.seq DESC LIMIT 1) AS l
-  WHERE x.seq = l.seq + 1 AND x.decided <= now;
-  GET DIAGNOSTICS taken = ROW_COUNT;
-  IF taken <> cardinality(shards) THEN
-    RAISE EXCEPTION '% of % shards could commit', taken, cardinality(shards) USING ERRCODE = '{FENCE_STATE}';
-  END IF;
-  DELETE FROM duly.commits AS c USING unnest(shards, seqs) AS x(shard, seq)
-  WHERE x.seq % {COMMITS_KEPT} = 0 AND c.shard = x.shard AND c.seq <= x.seq - {COMMITS_KEPT};
-  RETURN now;
-END $$;
-COMMENT ON FUNCTION duly.fence(bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) IS
-  'Numbers one commit for each shard, or raises: another epoch, another number, or decisions of the future.';
 
 CREATE OR REPLACE FUNCTION duly.renew(a_node bigint, a_boot bigint, ttl bigint, a_version bigint) RETURNS bigint {settings} AS $$
 DECLARE now bigint := duly.clock();

@@ -46,6 +46,7 @@ mod read;
 mod runs;
 mod schema;
 mod search;
+mod starts;
 mod table;
 mod tables;
 pub mod watch;

@@ -7,13 +7,13 @@ use crate::error::Res;
 use crate::limits::MANY_READS;
 use crate::put::place;
 use crate::table::Table;
-use crate::{claims, history, jobs, keys, queues, runs, wheel};
+use crate::{claims, history, jobs, keys, queues, runs, starts, wheel};
 use model::id::ShardId;
 use model::read::{Bucket, Page, Read};
 use model::row::{Key, Row};
 use model::{RunId, Spec};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use store::codec::ids::job_bytes;
 use store::codec::rows;
 use tokio_postgres::types::Type;
@@ -35,15 +35,18 @@ pub(crate) fn pages(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<Page>
 /// nothing: one statement finds out which. Each part reads the first entry of an index, in its order,
 /// so that no plan looks through a table for what is not there.
 fn present(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<bool>> {
-    const SQL: &str = "SELECT x.n, CASE x.kind
-          WHEN 1 THEN (SELECT 1 FROM duly.leases AS l WHERE l.shard = x.shard
-            ORDER BY l.shard, l.run LIMIT 1) IS NOT NULL
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        let (ready, leases) = (starts::ready("x.shard"), starts::leases("x.shard"));
+        format!(
+            "SELECT x.n, CASE x.kind
+          WHEN 1 THEN (SELECT 1 FROM duly.leases AS l WHERE l.shard = x.shard AND l.token >= {leases}
+            ORDER BY l.shard, l.token LIMIT 1) IS NOT NULL
           WHEN 2 THEN (SELECT 1 FROM duly.holds AS h WHERE h.shard = x.shard
             ORDER BY h.shard, h.scope, h.namespace, h.queue LIMIT 1) IS NOT NULL
           WHEN 5 THEN (SELECT 1 FROM duly.queues AS q WHERE q.shard = x.shard
             ORDER BY q.shard, q.namespace, q.queue LIMIT 1) IS NOT NULL
           WHEN 3 THEN (SELECT 1 FROM duly.runs AS r WHERE r.state = 2 AND r.shard = x.shard
-            ORDER BY r.shard, r.namespace, r.queue, r.kind, r.priority, r.lane, r.grp LIMIT 1)
+            AND r.due >= {ready} ORDER BY r.shard, r.namespace, r.queue, r.kind, r.priority, r.lane, r.grp LIMIT 1)
             IS NOT NULL
           ELSE (SELECT 1 FROM duly.runs AS r WHERE r.shard = x.shard AND r.bucket IS NOT NULL
               AND r.bucket >= x.first AND r.bucket < x.until
@@ -55,7 +58,9 @@ fn present(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<bool>> {
               AND b.bucket >= x.first AND b.bucket < x.until
               ORDER BY b.shard, b.bucket, b.id LIMIT 1) IS NOT NULL
           END
-        FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS x(shard, kind, first, until, n)";
+        FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS x(shard, kind, first, until, n)"
+        )
+    });
     let mut some = vec![true; reads.len()];
     let (mut at, mut arrays) = (Vec::new(), [const { Vec::<i64>::new() }; 4]);
     for (place, (shard, read)) in reads.iter().enumerate() {
@@ -77,7 +82,7 @@ fn present(conn: &mut Conn, reads: &[(ShardId, Read)]) -> Res<Vec<bool>> {
         return Ok(some);
     }
     let params: Vec<Param<'_>> = arrays.iter().map(|a| (a as _, Type::INT8_ARRAY)).collect();
-    for row in conn.query(SQL, &params)? {
+    for row in conn.query(&SQL, &params)? {
         let n: usize = cols(&row, "shards", 0).num()?;
         if let Some(place) = at.get(n.saturating_sub(1)) {
             some[*place] = row.try_get(1)?;

@@ -4,6 +4,7 @@ use crate::batch::{Value, values};
 use crate::cols::cols;
 use crate::conn::{Conn, Param};
 use crate::error::Res;
+use crate::starts;
 use crate::table::Kind::{Bytes, Int, Text};
 use crate::table::Table;
 use model::id::ShardId;
@@ -117,9 +118,10 @@ static OF_FLOW: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {} FROM duly.runs AS r
          WHERE state = 2 AND shard = $1 AND namespace = $2 AND queue = $3 AND kind = $4
-           AND priority = $5 AND lane = $6 AND grp = $7 AND (due, id) > ($8, $9)
+           AND priority = $5 AND lane = $6 AND grp = $7 AND (due, id) > (greatest($8, {} - 1), $9)
          ORDER BY due, id LIMIT $10",
-        RUNS.columns("r")
+        RUNS.columns("r"),
+        starts::ready("$1")
     )
 });
 
@@ -151,19 +153,24 @@ pub(crate) fn of_flow(
 }
 
 /// One seek per flow, however many runs each has.
-const FLOWS: &str = "WITH RECURSIVE f AS (
+static FLOWS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "WITH RECURSIVE s AS MATERIALIZED (SELECT {} AS ready), f AS (
       (SELECT namespace, queue, kind, priority, lane, grp FROM duly.runs
-       WHERE state = 2 AND shard = $1
+       WHERE state = 2 AND shard = $1 AND due >= (SELECT ready FROM s)
          AND (namespace, queue, kind, priority, lane, grp) > ($2, $3, $4, $5, $6, $7)
        ORDER BY namespace, queue, kind, priority, lane, grp LIMIT 1)
       UNION ALL
       SELECT n.* FROM f CROSS JOIN LATERAL (
         SELECT namespace, queue, kind, priority, lane, grp FROM duly.runs AS r
-        WHERE r.state = 2 AND r.shard = $1
+        WHERE r.state = 2 AND r.shard = $1 AND r.due >= (SELECT ready FROM s)
           AND (r.namespace, r.queue, r.kind, r.priority, r.lane, r.grp)
             > (f.namespace, f.queue, f.kind, f.priority, f.lane, f.grp)
         ORDER BY namespace, queue, kind, priority, lane, grp LIMIT 1) AS n)
-    SELECT * FROM f LIMIT $8";
+    SELECT * FROM f LIMIT $8",
+        starts::ready("$1")
+    )
+});
 
 pub(crate) fn flows(
     conn: &mut Conn,
@@ -183,7 +190,7 @@ pub(crate) fn flows(
         (&group, Type::TEXT),
         (&bound(limit), Type::INT8),
     ];
-    let rows = conn.query(FLOWS, &params)?;
+    let rows = conn.query(&FLOWS, &params)?;
     rows.iter().map(|row| rows::flow(&mut cols(row, "runs", 0))).collect()
 }
 

@@ -22,12 +22,13 @@ use crate::cols::cols;
 use crate::conn::{Conn, WRITE};
 use crate::error::{Fault, OpenError, Res};
 use crate::queues::{QUEUES, STEP_3, STEP_4};
+use crate::starts::STEP_5;
 use crate::tables::{HOT, STEP_2, TABLES, key_tables};
 use crate::{claims, functions, history, jobs, origin, runs};
 use model::id::SHARDS;
 
 /// The version this code writes, and the newest `min_reader`/`min_writer` it satisfies.
-pub(crate) const VERSION: i64 = 4;
+pub(crate) const VERSION: i64 = 5;
 
 /// Makes the tables where there are none; checks that others can be used by this code.
 pub(crate) fn migrate(conn: &mut Conn) -> Result<(), OpenError> {
@@ -65,8 +66,7 @@ fn step(conn: &mut Conn) -> Res<()> {
     let (schema, meta) = there.first().map_or((false, false), |row| (row.get(0), row.get(1)));
     if !schema {
         make(conn)?;
-        expand(conn)?;
-        return limits(conn);
+        return expand(conn);
     }
     if !meta {
         return Ok(());
@@ -75,12 +75,10 @@ fn step(conn: &mut Conn) -> Res<()> {
     let rows = conn.query("SELECT one, version FROM duly.meta FOR UPDATE", &[])?;
     crate::cluster::expand(conn)?;
     match rows.first().map(|row| cols(row, "meta", 1).int()).transpose()? {
-        Some(1) => {
-            expand(conn)?;
-            limits(conn)
-        }
+        Some(1) => expand(conn),
         Some(2) => limits(conn),
         Some(3) => levels(conn),
+        Some(4) => starts(conn),
         _ => Ok(()),
     }
 }
@@ -88,14 +86,33 @@ fn step(conn: &mut Conn) -> Res<()> {
 /// From version 2 to 3.
 fn limits(conn: &mut Conn) -> Res<()> {
     conn.run(STEP_3)?;
-    conn.run(&runs::RUNS.functions())?;
     levels(conn)
 }
 
 /// From version 3 to 4.
 fn levels(conn: &mut Conn) -> Res<()> {
     conn.run(STEP_4)?;
-    conn.run(&QUEUES.functions())?;
+    starts(conn)
+}
+
+/// From version 4 to 5.
+fn starts(conn: &mut Conn) -> Res<()> {
+    conn.run(STEP_5)?;
+    conn.run(&functions::fence())?;
+    // Those of all tables: how they read their arrays has changed, and nothing else.
+    let tables = [
+        &runs::RUNS,
+        &claims::LEASES,
+        &claims::CHECKPOINTS,
+        &claims::HOLDS,
+        &jobs::JOBS,
+        &jobs::SPECS,
+        &jobs::BACKLOGS,
+        &QUEUES,
+    ];
+    for table in tables {
+        conn.run(&table.functions())?;
+    }
     conn.run(&format!("UPDATE duly.meta SET version = {VERSION}"))
 }
 
@@ -111,7 +128,8 @@ fn make(conn: &mut Conn) -> Res<()> {
     crate::cluster::expand(conn)
 }
 
-/// From version 1 to 2, of which version 1 notices nothing.
+/// From version 1 to 2, of which version 1 notices nothing. Each step goes on with
+/// the next one, and the last one makes the functions of the tables.
 fn expand(conn: &mut Conn) -> Res<()> {
     conn.run(STEP_2)?;
     conn.run(
@@ -119,19 +137,8 @@ fn expand(conn: &mut Conn) -> Res<()> {
          WHERE to_regclass('duly.history') IS NOT NULL",
     )?;
     conn.run(&functions::all())?;
-    let tables = [
-        &claims::LEASES,
-        &claims::CHECKPOINTS,
-        &claims::HOLDS,
-        &jobs::JOBS,
-        &jobs::SPECS,
-        &jobs::BACKLOGS,
-    ];
-    for table in tables {
-        conn.run(&table.functions())?;
-    }
     origin::record(conn)?;
-    conn.run("UPDATE duly.meta SET version = 2")
+    limits(conn)
 }
 
 /// Begins to write history by day, if no node of version 1 lives. Returns whether it is so.

@@ -168,10 +168,14 @@ fn names(columns: &[Column]) -> String {
     columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// The arrays as rows called x.
+/// The arrays as rows called x. Only the first is unnested: of several PostgreSQL would put each element
+/// into a store of its own and take it out again, which costs several times what a subscript does
+/// (parameters of a function in PL/pgSQL are arrays that are already taken apart).
 fn rows(columns: &[Column]) -> String {
-    let arrays: Vec<String> = (1..=columns.len()).map(|n| format!("a{n}")).collect();
-    format!("unnest({}) AS x({})", arrays.join(", "), names(columns))
+    let first = columns.first().map_or("", |(name, _)| name);
+    let rest = columns.iter().enumerate().skip(1);
+    let rest: String = rest.map(|(n, (name, _))| format!(", a{}[k.n] AS {name}", n + 1)).collect();
+    format!("(SELECT k.{first}{rest} FROM unnest(a1) WITH ORDINALITY AS k({first}, n)) AS x")
 }
 
 /// `clock` is the store's clock; a1, a2, … are the columns.

@@ -72,6 +72,7 @@ fn main() {
             decided: at,
             changes: changes.into(),
             floor: None,
+            starts: model::row::Starts::default(),
         };
         let sent = Instant::now();
         let committed = store.commit(&[commit]).expect("it answers");

@@ -5,6 +5,7 @@ use crate::error::{Fault, Res};
 use crate::runs::list;
 use model::cluster::{Cluster, Give, NodeLease, Renew, ShardRow, Take, Taken};
 use model::id::{Epoch, NodeId, ShardId};
+use model::row::Starts;
 use model::{Span, Time};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -109,7 +110,9 @@ pub(crate) fn take(conn: &Connection, take: Take, now: Time, current: u64) -> Re
         return Ok(None);
     }
     own(conn, take.shard, take.node, epoch, current)?;
-    Ok(Some(Taken { shard: take.shard, epoch, seq: shard.row.seq, floor: shard.floor }))
+    let (seq, floor) = (shard.row.seq, shard.floor);
+    // Removed rows are gone here: nobody needs to know where the others begin.
+    Ok(Some(Taken { shard: take.shard, epoch, seq, floor, starts: Starts::default() }))
 }
 
 pub(crate) fn give(conn: &Connection, give: Give) -> Res<bool> {

@@ -9,7 +9,7 @@ use crate::{claims, cluster, history, jobs, queues};
 use model::Time;
 use model::cluster::NodeLease;
 use model::id::{NodeId, ShardId};
-use model::row::{CheckpointRow, Key, Row};
+use model::row::{CheckpointRow, Key, Row, Starts};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use store::codec::rows;
@@ -19,7 +19,8 @@ pub(crate) fn read(conn: &Connection, now: Time) -> Res<Dump> {
     let mut shards: BTreeMap<ShardId, ShardDump> = list(conn, cluster::SHARDS, &[], |row| {
         let shard = cluster::read_shard(row)?;
         let (row, floor) = (shard.row, shard.floor);
-        Ok((row.shard, ShardDump { row, floor, rows: BTreeMap::new(), history: Vec::new() }))
+        let (starts, rows, history) = (Starts::default(), BTreeMap::new(), Vec::new());
+        Ok((row.shard, ShardDump { row, floor, starts, rows, history }))
     })?
     .into_iter()
     .collect();

@@ -102,8 +102,15 @@ impl Bench {
     fn commit(&mut self, changes: Vec<Change>) {
         self.seq += 1;
         let (shard, epoch, seq) = (ShardId(0), Epoch(1), self.seq);
-        let commit =
-            Commit { shard, epoch, seq, decided: Time::MIN, changes: changes.into(), floor: None };
+        let commit = Commit {
+            shard,
+            epoch,
+            seq,
+            decided: Time::MIN,
+            changes: changes.into(),
+            floor: None,
+            starts: model::row::Starts::default(),
+        };
         let began = Instant::now();
         let committed = self.store.commit(&[commit]).expect("a memory store answers");
         self.inside += began.elapsed();

@@ -88,7 +88,7 @@ macro_rules! store_conformance {
                 other_jobs_do_not_count, outcomes_are_limited;
             ownership: unowned_is_taken, wrong_epoch_is_not_taken, own_is_taken_again,
                 a_live_owner_keeps, an_expired_owner_loses, an_owner_without_lease_loses,
-                expired_is_not_lost, epochs_only_grow, take_returns_seq_and_floor,
+                expired_is_not_lost, epochs_only_grow, take_returns_seq_and_floor, what_begins_at_a_mark_is_found,
                 give_hands_over, give_needs_the_epoch, takes_are_independent,
                 renew_shows_the_cluster, unknown_is_resolved_by_seq;
             catalog: entries_come_back_as_written, changes_are_made_together_or_not,

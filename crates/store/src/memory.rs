@@ -140,6 +140,12 @@ impl MemoryStore {
             .sum()
     }
 
+    /// A ready run or a lease of this shard that lies where no new owner looks, if there is one: then the
+    /// mark of its last commit is wrong.
+    pub fn hidden(&self, shard: ShardId) -> Option<RunId> {
+        self.state().data.shard(shard)?.tables.hidden()
+    }
+
     /// Everything, for a checker that wants to see what is left.
     pub fn dump(&self) -> Dump {
         let state = self.state();

@@ -125,13 +125,13 @@ impl Site<'_> {
                 return Ok(None);
             }
             Kind::OtherBinary => {
-                // Always the last one: when no older node is left, none may come back.
-                let last = self.members.all.len().saturating_sub(1);
-                self.members.publish_without(last);
-                self.members.all[last].stop()?;
-                self.members.all[last].other_binary();
-                self.begin(last)?;
-                return Ok(Some(self.members.all[last].number));
+                // Each in turn: an upgrade until all are new, then back again, by one version.
+                let at = self.members.next_change();
+                self.members.publish_without(at);
+                self.members.all[at].stop()?;
+                self.members.all[at].other_binary();
+                self.begin(at)?;
+                return Ok(Some(self.members.all[at].number));
             }
             Kind::PeerApart => {
                 let proxy = &self.members.all[victim].to_me;

@@ -69,7 +69,7 @@ pub enum Kind {
     NodeUnplugged,
     /// Two such nodes have no route to each other; everybody else reaches both.
     PairUnplugged,
-    /// One node goes on with the other binary: an older one, then the newer one again.
+    /// One node, the next in turn, goes on with the other binary: the newer one, then the older one again.
     OtherBinary,
 }
 

@@ -236,6 +236,9 @@ fn add(sum: &mut BTreeMap<String, usize>, more: BTreeMap<String, usize>) {
     }
 }
 
+/// An occurrence that fires so soon after its time is on time.
+const IN_TIME_MILLIS: i64 = 1_000;
+
 fn percent(part: usize, whole: usize) -> f64 {
     if whole == 0 { 100.0 } else { 100.0 * part as f64 / whole as f64 }
 }
@@ -353,7 +356,14 @@ impl fmt::Display for Measured {
             "chaos: cluster: delivered again without a fault: {}; owners changed where nothing should move: {}",
             self.repeated, self.moved
         )?;
-        writeln!(f, "chaos: cluster: occurrences late by: {}", Spread(&self.late))?;
+        // All fire, or the checker says which did not; what availability means is when.
+        let in_time = self.late.partition_point(|late| *late <= IN_TIME_MILLIS);
+        writeln!(
+            f,
+            "chaos: cluster: occurrences late by: {}; {:.2} % fired within {IN_TIME_MILLIS} ms",
+            Spread(&self.late),
+            percent(in_time, self.late.len())
+        )?;
         let (made, bytes, torn) = self.proxies;
         writeln!(
             f,

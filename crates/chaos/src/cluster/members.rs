@@ -188,6 +188,8 @@ impl Member {
 pub struct Members {
     pub all: Vec<Member>,
     book: Arc<Book>,
+    /// How often one of them went on with the other binary.
+    changes: usize,
 }
 
 impl Members {
@@ -202,7 +204,8 @@ impl Members {
             set_bearer(Some(first_key(life, database)?));
         }
         let all = (1..=count).map(|number| Member::new(life, number, database));
-        let mut members = Members { all: all.collect::<Result<_, _>>()?, book: book.clone() };
+        let (all, book) = (all.collect::<Result<_, _>>()?, book.clone());
+        let mut members = Members { all, book, changes: 0 };
         for member in &mut members.all {
             member.start()?;
         }
@@ -213,6 +216,13 @@ impl Members {
     pub fn publish(&self, clients_go: bool) {
         let known = self.all.iter().filter_map(|member| member.address).collect();
         self.book.set_servers(known, clients_go);
+    }
+
+    /// Whose turn it is to go on with the other binary.
+    pub fn next_change(&mut self) -> usize {
+        let at = self.changes % self.all.len().max(1);
+        self.changes += 1;
+        at
     }
 
     /// As a load balancer does that is told first.

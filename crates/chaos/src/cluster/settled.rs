@@ -2,9 +2,10 @@
 
 use super::members::{self, Members};
 use super::{LOOK_EVERY, Owners, WATCHER};
-use crate::limits::{RECOVERY_PATIENCE, SETTLED_AFTER};
+use crate::limits::{RECOVERY_PATIENCE, RENEWED_LATE, SETTLED_AFTER, STARVED_PATIENCE};
 use model::cluster::Renew;
-use model::{NodeId, Span};
+use model::{NodeId, Span, Time};
+use std::collections::BTreeMap;
 use std::time::Instant;
 use store::Store;
 use store_postgres::PostgresStore;
@@ -53,10 +54,12 @@ pub fn settled(
     home: &[Option<u32>],
 ) -> Result<Owners, String> {
     let begun = Instant::now();
+    let mut renewals = Renewals::new(begun);
     let (mut last, mut since) = (recovered(watcher, members)?, Instant::now());
     loop {
         std::thread::sleep(LOOK_EVERY);
         let owners = recovered(watcher, members)?;
+        renewals.look(watcher, Instant::now());
         if owners != last {
             (last, since) = (owners, Instant::now());
         }
@@ -72,10 +75,53 @@ pub fn settled(
         if is_there && since.elapsed() > quiet {
             return Ok(last);
         }
-        if begun.elapsed() > RECOVERY_PATIENCE {
+        // A node that renews slowly asks for no shard, so that a database that stands still moves none.
+        let late = renewals.last_late.elapsed().min(begun.elapsed());
+        if late > RECOVERY_PATIENCE || begun.elapsed() > STARVED_PATIENCE {
             let away = places.iter().zip(home).filter(|(place, home)| place != home).count();
-            return Err(format!("{away} shards are not at home after {RECOVERY_PATIENCE:?}"));
+            let waited = begun.elapsed();
+            return Err(format!("{away} shards are not at home after {waited:?}; {renewals}"));
         }
+    }
+}
+
+/// How often the nodes' leases were seen to be renewed, and how often later than a node may that judges
+/// others and asks them for its shards.
+struct Renewals {
+    /// By node: until when its lease lasts, when that was first seen, how many there were and how many
+    /// of them were late.
+    of: BTreeMap<u32, (Time, Instant, u32, u32)>,
+    last_late: Instant,
+}
+
+impl Renewals {
+    fn new(at: Instant) -> Renewals {
+        Renewals { of: BTreeMap::new(), last_late: at }
+    }
+
+    fn look(&mut self, watcher: &PostgresStore, at: Instant) {
+        let Ok(cluster) = watcher.renew(Renew { node: WATCHER, ttl: Span::ZERO }) else { return };
+        for lease in cluster.nodes.iter().filter(|lease| lease.expires > cluster.now) {
+            let (expires, seen, all, late) =
+                self.of.entry(lease.node.node).or_insert((lease.expires, at, 0, 0));
+            if *expires != lease.expires {
+                let pause = at.duration_since(*seen);
+                (*expires, *seen, *all) = (lease.expires, at, *all + 1);
+                if pause > RENEWED_LATE {
+                    *late += 1;
+                    self.last_late = at;
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Renewals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let of = self.of.iter().map(|(node, (_, _, all, late))| {
+            format!("node {node} renewed {all} times, {late} of them later than {RENEWED_LATE:?}")
+        });
+        f.write_str(&of.collect::<Vec<_>>().join(", "))
     }
 }
 

@@ -340,6 +340,7 @@ mod tests {
             decided: Time::from_secs(10),
             changes: Arc::new(changes.collect()),
             floor: None,
+            starts: model::row::Starts::default(),
         };
         let told = known.commit(&commit);
         assert!(told.iter().all(|one| one.namespace == Some(Namespace(3))), "{told:?}");

@@ -294,3 +294,31 @@ fn the_encoding_is_what_it_has_always_been() {
     let ask = bytes_of(&[Letter::Core(Message::Ask { shard: ShardId(255) })]);
     assert_eq!(ask, [1, 4, 4, 1, 2, 255, 1]);
 }
+
+/// Letters as released versions wrote them, one line each: from the end of the version on that added
+/// them nothing about these bytes may change, in either direction. A letter that gets a field stays in
+/// `letters` as it was, and is there once more with the field; `DULY_BLESS=1` adds the new ones.
+#[test]
+fn letters_of_versions_before_are_read_and_written_as_they_were() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/codec/kept.txt");
+    let mut kept = std::fs::read_to_string(file).expect("the kept letters");
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let known = letters();
+    for letter in &known {
+        let line = hex(&bytes_of(std::slice::from_ref(letter)));
+        if !kept.lines().any(|other| other == line) {
+            assert!(std::env::var_os("DULY_BLESS").is_some(), "not kept: {letter:?}");
+            kept.push_str(&line);
+            kept.push('\n');
+            std::fs::write(file, &kept).expect("it is kept");
+        }
+    }
+    for line in kept.lines() {
+        let bytes = (0..line.len() / 2).map(|at| u8::from_str_radix(&line[at * 2..at * 2 + 2], 16));
+        let bytes: Vec<u8> = bytes.collect::<Result<_, _>>().expect("two digits a byte");
+        let heard = read(&bytes).expect("it is read");
+        let [Read::Letter(letter)] = &heard[..] else { panic!("{line}: {heard:?}") };
+        assert!(known.contains(letter), "it was another letter: {letter:?}");
+        assert_eq!(hex(&bytes_of(std::slice::from_ref(letter))), line, "{letter:?}");
+    }
+}

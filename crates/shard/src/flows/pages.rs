@@ -27,6 +27,22 @@ impl Flows {
         wanted
     }
 
+    /// Before this no run of any flow is due, in memory or on disk; inside none: there is none at all.
+    /// None if that is not known, because a flow has not been looked at.
+    pub fn first_due(&self) -> Option<Option<Time>> {
+        let mut first: Option<Time> = None;
+        for flow in self.flows.iter().flatten() {
+            let due = match (flow.front.front(), flow.more, flow.cursor) {
+                (Some(entry), ..) => entry.due,
+                (None, true, Some((due, _))) => due,
+                (None, true, None) => return None,
+                (None, false, _) => continue,
+            };
+            first = Some(first.map_or(due, |first| first.min(due)));
+        }
+        Some(first)
+    }
+
     /// The store has ready runs of this flow that are not in memory (found at load).
     pub fn found(&mut self, key: &FlowKey) {
         let id = self.id(key);

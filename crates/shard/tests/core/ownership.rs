@@ -353,6 +353,7 @@ fn a_gap_that_the_store_names_is_not_a_commit_that_landed() {
             decided: world.now,
             changes: Vec::new().into(),
             floor: None,
+            starts: model::row::Starts::default(),
         };
         let done = world.store.commit(&[commit]).unwrap().outcomes;
         assert_eq!(done, [store::Outcome::Durable]);

@@ -144,6 +144,7 @@ checks! {
     rows::slots_name_their_runs,
     shards::epochs_cover_their_tokens,
     shards::nothing_is_due_before_the_floor,
+    shards::nothing_lies_before_the_starts,
     shards::memory_and_store_agree,
     liveness::nothing_due_is_left,
     liveness::jobs_look_ahead,

@@ -46,6 +46,19 @@ pub(super) fn nothing_is_due_before_the_floor(view: &View<'_>, report: &mut Repo
     }
 }
 
+/// **Rule.** No run that is stored as ready and no lease lies before where the last commit said that they
+/// begin.
+///
+/// **Why.** The next owner does not look there.
+/// **Without it** a run that waits is never started after a takeover, or one that runs is started again.
+pub(super) fn nothing_lies_before_the_starts(view: &View<'_>, report: &mut Report) {
+    for shard in &view.dump.shards {
+        for (key, row) in shard.rows.iter().filter(|(_, row)| shard.starts.hide(row)) {
+            report.add(format!("{key:?}, due {:?}, but {:?}", row.due(), shard.starts));
+        }
+    }
+}
+
 /// **Rule.** No owner found that its memory and the store disagree.
 ///
 /// **Why.** Every row change names the state that it expects; one owner knows what it has loaded.
@@ -62,8 +75,8 @@ pub(super) fn memory_and_store_agree(view: &View<'_>, report: &mut Report) {
 #[cfg(test)]
 mod tests {
     use super::super::testing::*;
-    use model::row::RunRow;
-    use model::{Cause, Epoch, RunId, RunState};
+    use model::row::{RunRow, Starts};
+    use model::{Cause, Epoch, RunId, RunState, Token};
     use shard::Event;
 
     fn run() -> RunId {
@@ -90,6 +103,23 @@ mod tests {
         assert!(!world.broken("nothing_is_due_before_the_floor"));
         world.shard().floor = at(101);
         assert!(world.broken("nothing_is_due_before_the_floor"));
+    }
+
+    #[test]
+    fn a_ready_run_and_a_lease_before_their_start_are_found() {
+        let mut world = World::new();
+        world.run(RunRow { state: RunState::Ready, due: at(100), ..run_row(run()) });
+        world.shard().starts = Starts { ready: Some(at(100)), leases: None };
+        assert!(!world.broken("nothing_lies_before_the_starts"));
+        world.shard().starts.ready = Some(at(101));
+        assert!(world.broken("nothing_lies_before_the_starts"));
+        let mut world = World::new();
+        world.lease(run(), 7, |_| {});
+        let token = token(7);
+        world.shard().starts = Starts { ready: None, leases: Some(token) };
+        assert!(!world.broken("nothing_lies_before_the_starts"));
+        world.shard().starts.leases = Some(Token(token.0 + 1));
+        assert!(world.broken("nothing_lies_before_the_starts"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{CheckSettings, Violation, check};
 use crate::log::{Log, Op, SettleSeen, Start};
 use model::cluster::ShardRow;
-use model::row::{HistoryRow, Holder, JobRow, JobState, Key, LeaseRow, Made, Row, RunRow};
+use model::row::{HistoryRow, Holder, JobRow, JobState, Key, LeaseRow, Made, Row, RunRow, Starts};
 use model::{
     Cause, Epoch, FlowKey, JobId, Lane, Namespace, NodeId, Overlap, Policy, RunId, RunState,
     ScheduleSpec, ShardId, Slot, Span, Spec, Status, Target, Time, Token, When,
@@ -118,7 +118,8 @@ impl World {
     pub fn new() -> World {
         let owner = Some(NodeId { node: 1, boot: 1 });
         let row = ShardRow { shard: ShardId(0), owner, epoch: Epoch(5), seq: 1 };
-        let shard = ShardDump { row, floor: Time::MIN, rows: BTreeMap::new(), history: Vec::new() };
+        let (floor, starts) = (Time::MIN, Starts::default());
+        let shard = ShardDump { row, floor, starts, rows: BTreeMap::new(), history: Vec::new() };
         World {
             log: Log::default(),
             dump: Dump { now: at(1_000), incarnation: 1, nodes: Vec::new(), shards: vec![shard] },

@@ -13,7 +13,7 @@ mod bare;
 
 use bare::Bare;
 use model::cluster::{Renew, Take};
-use model::row::{Change, Commit, Expect, HistoryRow, Holder, Key, LeaseRow, Row, RunRow};
+use model::row::{Change, Commit, Expect, HistoryRow, Holder, Key, LeaseRow, Row, RunRow, Starts};
 use model::{
     Cause, Epoch, FlowKey, JobId, Lane, Namespace, NodeId, Policy, RunId, RunState, ScheduleSpec,
     ShardId, Slot, Span, Spec, Status, Target, Time, Token, When,
@@ -35,6 +35,7 @@ struct Batch {
     runs: Vec<RunRow>,
     leases: Vec<LeaseRow>,
     ends: Vec<HistoryRow>,
+    starts: Starts,
 }
 
 /// Makes batches: a job is claimed four batches after it is made, and settled four later.
@@ -44,14 +45,18 @@ struct Source {
     minted: u64,
     spec: Arc<Spec>,
     flow: FlowKey,
-    submitted: VecDeque<Vec<RunId>>,
-    claimed: VecDeque<Vec<RunId>>,
+    /// With when they were made; those that were claimed with their token.
+    submitted: VecDeque<(Vec<RunId>, Time)>,
+    claimed: VecDeque<(Vec<RunId>, Token, Time)>,
+    /// The last one that was given.
+    token: Token,
 }
 
 impl Source {
-    fn new(shard: u16, size: u64, first: u64) -> Source {
+    fn new(shard: u16, epoch: Epoch, size: u64, first: u64) -> Source {
         let (submitted, claimed) = (VecDeque::new(), VecDeque::new());
-        Source { shard, size, minted: first, spec: spec(), flow: flow(), submitted, claimed }
+        let (spec, flow, token) = (spec(), flow(), Token::new(epoch, 0));
+        Source { shard, size, minted: first, spec, flow, submitted, claimed, token }
     }
 
     fn next(&mut self, at: Time) -> Batch {
@@ -60,16 +65,24 @@ impl Source {
             self.minted += 1;
             batch.runs.push(run(self.shard, self.minted, at, &self.flow, &self.spec));
         }
-        self.submitted.push_back(batch.runs.iter().map(|run| run.id).collect());
+        self.submitted.push_back((batch.runs.iter().map(|run| run.id).collect(), at));
         if self.submitted.len() > 4 {
-            let ids: Vec<RunId> = self.submitted.pop_front().unwrap_or_default();
-            batch.leases = ids.iter().map(|id| lease(*id, at)).collect();
-            self.claimed.push_back(ids);
+            let (ids, made): (Vec<RunId>, Time) =
+                self.submitted.pop_front().unwrap_or_else(|| (Vec::new(), at));
+            self.token = Token(self.token.0 + 1);
+            batch.leases = ids.iter().map(|id| lease(*id, at, self.token)).collect();
+            self.claimed.push_back((ids, self.token, made));
         }
         if self.claimed.len() > 4 {
-            let ids = self.claimed.pop_front().unwrap_or_default();
-            batch.ends = ids.iter().map(|id| history(*id, at, &self.flow)).collect();
+            let (ids, token, _) =
+                self.claimed.pop_front().unwrap_or_else(|| (Vec::new(), Token::NONE, at));
+            batch.ends = ids.iter().map(|id| history(*id, at, token, &self.flow)).collect();
         }
+        // As an owner knows it: what was made first and is not settled, and what was claimed first.
+        let claimed = self.claimed.iter().map(|(.., made)| *made);
+        let made = claimed.chain(self.submitted.iter().map(|(_, made)| *made));
+        batch.starts =
+            Starts { ready: made.min(), leases: self.claimed.front().map(|(_, token, _)| *token) };
         batch
     }
 }
@@ -101,13 +114,14 @@ fn store_turn(
     let take = Take { shard: ShardId(shard), node, epoch, by: 1 };
     let taken = store.take(&[take]).expect("it answers")[0].expect("one's own");
     let (mut source, mut seq, mut done, mut commits) =
-        (Source::new(shard, size, first), taken.seq, 0, 0u32);
+        (Source::new(shard, taken.epoch, size, first), taken.seq, 0, 0u32);
     let began = Instant::now();
     while began.elapsed().as_secs_f64() < seconds {
         let at = now();
         let batch = source.next(at);
         done += batch.ends.len();
         seq += 1;
+        let starts = batch.starts;
         let commit = Commit {
             shard: ShardId(shard),
             epoch: taken.epoch,
@@ -115,6 +129,7 @@ fn store_turn(
             decided: at,
             changes: changes(batch).into(),
             floor: None,
+            starts,
         };
         let committed = store.commit(&[commit]).expect("it answers");
         assert_eq!(committed.outcomes, [Outcome::Durable]);
@@ -125,7 +140,7 @@ fn store_turn(
 }
 
 fn bare_turn(bare: &Bare, shard: u16, size: u64, seconds: f64, first: u64) -> (f64, f64) {
-    let (mut source, mut done, mut commits) = (Source::new(shard, size, first), 0, 0u32);
+    let (mut source, mut done, mut commits) = (Source::new(shard, Epoch(1), size, first), 0, 0u32);
     let began = Instant::now();
     while began.elapsed().as_secs_f64() < seconds {
         let batch = source.next(now());
@@ -302,12 +317,12 @@ fn run(shard: u16, n: u64, at: Time, flow: &FlowKey, spec: &Arc<Spec>) -> RunRow
     }
 }
 
-fn lease(run: RunId, at: Time) -> LeaseRow {
+fn lease(run: RunId, at: Time, token: Token) -> LeaseRow {
     LeaseRow {
         run,
         rev: 1,
         attempt: 1,
-        token: Token::new(Epoch(1), 1),
+        token,
         holder: Holder::Worker("w1".into()),
         length: Span::from_secs(30),
         started: at,
@@ -317,10 +332,10 @@ fn lease(run: RunId, at: Time) -> LeaseRow {
     }
 }
 
-fn history(run: RunId, at: Time, flow: &FlowKey) -> HistoryRow {
+fn history(run: RunId, at: Time, token: Token, flow: &FlowKey) -> HistoryRow {
     HistoryRow {
         run,
-        token: Token::new(Epoch(1), 1),
+        token,
         attempt: 1,
         flow: Some(flow.clone()),
         namespace: Namespace(1),

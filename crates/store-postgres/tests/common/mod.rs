@@ -107,6 +107,24 @@ impl Server {
         })
     }
 
+    /// How the server ran this, as it tells it.
+    pub fn plan(&self, database: &str, sql: &str) -> String {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let connected = tokio_postgres::connect(&self.address(database), NoTls).await;
+            let (client, driver) = connected.expect("a connection");
+            let driver = tokio::spawn(driver);
+            client.batch_execute("SET enable_seqscan = off").await.expect("it is set");
+            let sql = format!("EXPLAIN (ANALYZE, COSTS OFF) {sql}");
+            let rows = client.query(&sql, &[]).await.expect("an answer");
+            drop(client);
+            let _ = driver.await;
+            let lines: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+            lines.join("\n")
+        })
+    }
+
     /// An empty database.
     pub fn database(&self) -> String {
         self.copy_of("template1")

@@ -5,7 +5,7 @@ use crate::{Outcome, StoreError};
 use model::cluster::{Take, Taken};
 use model::id::{NodeId, ShardId};
 use model::read::{Page, Read, WheelCursor};
-use model::row::{Change, Commit, Expect, Key, LeaseRow, Row, RunRow};
+use model::row::{Change, Commit, Expect, Key, LeaseRow, Row, RunRow, Starts};
 use model::{Epoch, FlowKey, RunId, Span, Time};
 
 pub const NODE: NodeId = NodeId { node: 1, boot: 10 };
@@ -29,7 +29,15 @@ impl<'a> Desk<'a> {
 
     pub fn build(&self, changes: Vec<Change>) -> Commit {
         let (shard, epoch, seq) = (self.shard, self.epoch, self.seq + 1);
-        Commit { shard, epoch, seq, decided: Time::MIN, changes: changes.into(), floor: None }
+        Commit {
+            shard,
+            epoch,
+            seq,
+            decided: Time::MIN,
+            changes: changes.into(),
+            floor: None,
+            starts: Starts::default(),
+        }
     }
 
     pub fn send(&mut self, commit: Commit) -> Outcome {

@@ -9,7 +9,9 @@ use model::cluster::{Give, NodeLease, Renew, Take, Taken};
 use model::id::{NodeId, ShardId};
 use model::job::Spec;
 use model::read::Outcome;
-use model::row::{Change, Commit, Expect, HistoryRow, HoldRow, Key, LeaseRow, Row, RunRow, Scope};
+use model::row::{
+    Change, Commit, Expect, HistoryRow, HoldRow, Key, LeaseRow, Row, RunRow, Scope, Starts,
+};
 use model::{
     Cause, Epoch, FlowKey, JobId, Namespace, QueueRow, RunId, RunState, Status, Text, Time, Token,
 };
@@ -66,7 +68,8 @@ impl Naive {
         }
         shard.owner = Some(take.node);
         shard.epoch = Epoch(shard.epoch.0 + take.by);
-        Some(Taken { shard: shard.id, epoch: shard.epoch, seq: shard.seq, floor: shard.floor })
+        let (seq, floor, starts) = (shard.seq, shard.floor, Starts::default());
+        Some(Taken { shard: shard.id, epoch: shard.epoch, seq, floor, starts })
     }
 
     pub fn give(&mut self, give: Give) -> bool {

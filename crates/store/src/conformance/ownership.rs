@@ -1,13 +1,13 @@
 //! Who may take a shard, and what a new owner learns.
 
 use super::TestStore;
-use super::desk::{Desk, NODE, OTHER, insert_run, take};
-use super::sample::{one_off, run};
+use super::desk::{Desk, NODE, OTHER, insert_lease, insert_run, take};
+use super::sample::{lease, one_off, run};
 use crate::Outcome;
 use model::cluster::{Cluster, Give, Renew, ShardRow, Take};
 use model::id::{NodeId, SHARDS, ShardId};
-use model::row::{Commit, Key};
-use model::{Epoch, RunState, Span, Time};
+use model::row::{Commit, Key, LeaseRow, Starts};
+use model::{Epoch, RunState, Span, Time, Token};
 
 const TTL: Span = Span::from_secs(30);
 const HALF: Span = Span::from_secs(15);
@@ -139,6 +139,40 @@ pub fn take_returns_seq_and_floor(store: &dyn TestStore) {
     assert_eq!(desk.send(commit), Outcome::Durable);
     let taken = take(store, SHARD, NODE, desk.epoch, 1).expect("one's own");
     assert_eq!(taken.floor, Time::MIN);
+}
+
+/// A store may pass over what lies before the marks of the last commit, never over what lies at them.
+pub fn what_begins_at_a_mark_is_found(store: &dyn TestStore) {
+    let mut desk = Desk::open(store, SHARD.0);
+    let due = Time::from_secs(200);
+    let runs = [1, 2].map(|n| run(one_off(SHARD, n), RunState::Ready, due));
+    let leased = [1, 2].map(|n| {
+        let token = Token::new(desk.epoch, n);
+        LeaseRow { token, ..lease(runs[n as usize - 1].id, n, due) }
+    });
+    let rows = runs.iter().map(insert_run).chain(leased.iter().map(insert_lease));
+    let starts = Starts { ready: Some(due), leases: Some(leased[0].token) };
+    let commit = Commit { starts, ..desk.build(rows.collect()) };
+    assert_eq!(desk.send(commit), Outcome::Durable);
+    let found = |desk: &Desk<'_>| {
+        let flows = desk.flows(None, 10);
+        let ready = flows.iter().flat_map(|flow| desk.flow(flow, None, 10)).map(|run| run.id);
+        let first = desk.leases(None, 1);
+        let next = desk.leases(first.last().map(|(lease, _)| lease.run), 10);
+        let leased = first.into_iter().chain(next).map(|(lease, _)| lease.run);
+        (ready.collect::<Vec<_>>(), leased.collect::<Vec<_>>())
+    };
+    let both = vec![runs[0].id, runs[1].id];
+    assert_eq!(found(&desk), (both.clone(), both.clone()));
+    let taken = take(store, SHARD, NODE, desk.epoch, 1).expect("one's own");
+    assert!([starts, Starts::default()].contains(&taken.starts), "{:?}", taken.starts);
+    // Of ready runs nothing is known any more; tokens never go back.
+    let mut desk = Desk { store, shard: SHARD, epoch: taken.epoch, seq: taken.seq };
+    let early = run(one_off(SHARD, 3), RunState::Ready, Time::from_secs(100));
+    desk.commit(vec![insert_run(&early)]);
+    assert_eq!(found(&desk), ([vec![early.id], both.clone()].concat(), both));
+    let taken = take(store, SHARD, NODE, desk.epoch, 1).expect("one's own");
+    assert_eq!(taken.starts.ready, None);
 }
 
 pub fn give_hands_over(store: &dyn TestStore) {

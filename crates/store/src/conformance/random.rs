@@ -149,6 +149,7 @@ impl<'a> Random<'a> {
                 decided: Time::MIN,
                 changes: changes.into(),
                 floor,
+                starts: model::row::Starts::default(),
             });
         }
         let committed = self.store.commit(&commits).expect("the store answers");

@@ -5,7 +5,7 @@ use super::tables::Tables;
 use crate::Outcome;
 use model::cluster::{Give, Renew, ShardRow, Take, Taken};
 use model::id::{Epoch, NodeId, ShardId};
-use model::row::Commit;
+use model::row::{Commit, Starts};
 use model::{Span, Time};
 
 /// A lease row that expired so long ago is dropped at the next renewal: every restart is a new
@@ -61,6 +61,10 @@ impl Shard {
         }
         self.seq = commit.seq;
         self.floor = commit.floor.unwrap_or(self.floor);
+        self.tables.starts = Starts {
+            ready: commit.starts.ready,
+            leases: commit.starts.leases.max(self.tables.starts.leases),
+        };
         Outcome::Durable
     }
 }
@@ -91,7 +95,8 @@ impl Data {
         shard.owner = Some(take.node);
         shard.epoch = epoch;
         shard.incarnation = incarnation;
-        Some(Taken { shard: shard.id, epoch, seq: shard.seq, floor: shard.floor })
+        let (seq, floor, starts) = (shard.seq, shard.floor, shard.tables.starts);
+        Some(Taken { shard: shard.id, epoch, seq, floor, starts })
     }
 
     pub fn give(&mut self, give: Give) -> bool {

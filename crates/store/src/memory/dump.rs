@@ -3,7 +3,7 @@
 use super::cluster::Shard;
 use model::Time;
 use model::cluster::{NodeLease, ShardRow};
-use model::row::{HistoryRow, Key, Row};
+use model::row::{HistoryRow, Key, Row, Starts};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,7 @@ pub struct Dump {
 pub struct ShardDump {
     pub row: ShardRow,
     pub floor: Time,
+    pub starts: Starts,
     /// All rows but the history, runs with their bodies.
     pub rows: BTreeMap<Key, Row>,
     /// By run, then token.
@@ -31,6 +32,7 @@ impl ShardDump {
         ShardDump {
             row: shard.row(),
             floor: shard.floor,
+            starts: shard.tables.starts,
             rows: shard.tables.rows().into_iter().collect(),
             history: shard.tables.history.iter().cloned().collect(),
         }

@@ -17,13 +17,19 @@ impl Tables {
             }
             Read::Flow { flow, after, limit } => {
                 let runs = self.flows.runs(flow, *after).filter_map(|id| self.runs.get(&id));
+                let runs = runs.filter(|run| Some(run.row.due) >= self.starts.ready);
                 Page::Runs(runs.take(*limit).map(|run| run.row.clone()).collect())
             }
             Read::Flows { after, limit } => {
-                Page::Flows(self.flows.keys(after.as_ref()).take(*limit).cloned().collect())
+                let keys = self.flows.keys(after.as_ref()).filter(|flow| {
+                    let mut runs = self.flows.runs(flow, None).filter_map(|id| self.runs.get(&id));
+                    runs.any(|run| Some(run.row.due) >= self.starts.ready)
+                });
+                Page::Flows(keys.take(*limit).cloned().collect())
             }
             Read::Leases { after, limit } => {
                 let leases = self.leases.range((after.map_or(Unbounded, Excluded), Unbounded));
+                let leases = leases.filter(|(_, lease)| Some(lease.token) >= self.starts.leases);
                 let pairs = leases.filter_map(|(id, lease)| {
                     self.runs.get(id).map(|run| (LeaseRow::clone(lease), run.row.clone()))
                 });
@@ -49,6 +55,15 @@ impl Tables {
                 Page::Outcomes(self.history.outcomes(*job, (*after, *until), *limit, live))
             }
         }
+    }
+
+    /// A ready run or a lease that lies before where they are said to begin.
+    pub fn hidden(&self) -> Option<RunId> {
+        let lease = self.leases.values().find(|lease| Some(lease.token) < self.starts.leases);
+        let firsts = self.flows.keys(None).filter_map(|flow| self.flows.runs(flow, None).next());
+        let mut ready = firsts.filter_map(|id| self.runs.get(&id));
+        let ready = ready.find(|run| Some(run.row.due) < self.starts.ready);
+        lease.map(|lease| lease.run).or(ready.map(|run| run.row.id))
     }
 
     fn runs_from(&self, start: Bound<RunId>, job: JobId) -> impl Iterator<Item = &RunRow> {

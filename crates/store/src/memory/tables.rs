@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tables {
+    /// What lies before it is not shown, so that a simulator finds out when it is wrong.
+    pub starts: model::row::Starts,
     pub runs: BTreeMap<RunId, Box<StoredRun>>,
     pub leases: BTreeMap<RunId, Box<LeaseRow>>,
     pub jobs: BTreeMap<JobId, Box<Placed<JobRow>>>,
