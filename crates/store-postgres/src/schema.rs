@@ -22,12 +22,12 @@ use crate::cols::cols;
 use crate::conn::{Conn, WRITE};
 use crate::error::{Fault, OpenError, Res};
 use crate::queues::{QUEUES, STEP_3, STEP_4};
-use crate::tables::{HOT, STEP_2, TABLES, key_tables};
+use crate::tables::{HOT, STEP_2, STEP_KEYS, TABLES, key_tables};
 use crate::{claims, functions, history, jobs, origin, runs};
 use model::id::SHARDS;
 
 /// The version this code writes, and the newest `min_reader`/`min_writer` it satisfies.
-pub(crate) const VERSION: i64 = 4;
+pub(crate) const VERSION: i64 = 6;
 
 /// Makes the tables where there are none; checks that others can be used by this code.
 pub(crate) fn migrate(conn: &mut Conn) -> Result<(), OpenError> {
@@ -81,6 +81,7 @@ fn step(conn: &mut Conn) -> Res<()> {
         }
         Some(2) => limits(conn),
         Some(3) => levels(conn),
+        Some(4 | 5) => keys(conn),
         _ => Ok(()),
     }
 }
@@ -88,7 +89,6 @@ fn step(conn: &mut Conn) -> Res<()> {
 /// From version 2 to 3.
 fn limits(conn: &mut Conn) -> Res<()> {
     conn.run(STEP_3)?;
-    conn.run(&runs::RUNS.functions())?;
     levels(conn)
 }
 
@@ -96,6 +96,15 @@ fn limits(conn: &mut Conn) -> Res<()> {
 fn levels(conn: &mut Conn) -> Res<()> {
     conn.run(STEP_4)?;
     conn.run(&QUEUES.functions())?;
+    keys(conn)
+}
+
+/// To version 6, which counts for API keys. The functions of runs and specs are made here only, whatever
+/// version it began with: they name the columns that this step adds.
+fn keys(conn: &mut Conn) -> Res<()> {
+    conn.run(STEP_KEYS)?;
+    conn.run(&runs::RUNS.functions())?;
+    conn.run(&jobs::SPECS.functions())?;
     conn.run(&format!("UPDATE duly.meta SET version = {VERSION}"))
 }
 
@@ -119,14 +128,8 @@ fn expand(conn: &mut Conn) -> Res<()> {
          WHERE to_regclass('duly.history') IS NOT NULL",
     )?;
     conn.run(&functions::all())?;
-    let tables = [
-        &claims::LEASES,
-        &claims::CHECKPOINTS,
-        &claims::HOLDS,
-        &jobs::JOBS,
-        &jobs::SPECS,
-        &jobs::BACKLOGS,
-    ];
+    let tables =
+        [&claims::LEASES, &claims::CHECKPOINTS, &claims::HOLDS, &jobs::JOBS, &jobs::BACKLOGS];
     for table in tables {
         conn.run(&table.functions())?;
     }
