@@ -9,6 +9,7 @@ mod event;
 mod executor;
 mod faults;
 mod leave;
+mod levels;
 pub mod limited;
 pub mod log;
 pub mod options;
