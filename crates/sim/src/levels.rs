@@ -14,7 +14,7 @@ use crate::world::World;
 use model::row::{Key, Row};
 use model::{FlowKey, Namespace, RunState, Span, Spec, Text, Time};
 use shard::command::{Answer, Command, CommandId, Refused};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// Clocks drift, and a level is judged by the owner's.
 const CLOCKS_APART: Span = Span::from_millis(200);
@@ -49,19 +49,19 @@ impl World {
             (Command::Trigger { job, .. }, Answer::Refused(Refused::Shed)) => {
                 let dump = self.store.inner().dump();
                 let rows = dump.shards.iter().flat_map(|shard| &shard.rows);
-                let spec = rows.filter_map(|(key, row)| match (key, row) {
+                let mut spec = rows.filter_map(|(key, row)| match (key, row) {
                     (Key::Spec(of, _), Row::Spec(spec)) if of == job => Some((**spec).clone()),
                     _ => None,
                 });
-                spec.last().into_iter().collect()
+                spec.next_back().into_iter().collect()
             }
             _ => return,
         };
         let let_off = !self.log.tail_lost.is_empty() || self.options.wild_clock > 0;
-        let queues: BTreeMap<(Namespace, Text), ()> =
-            shed.into_iter().map(|spec| ((spec.namespace, spec.queue), ())).collect();
+        let queues: BTreeSet<(Namespace, Text)> =
+            shed.into_iter().map(|spec| (spec.namespace, spec.queue)).collect();
         let sent = op.sent;
-        for (queue, ()) in queues.into_iter().filter(|_| !let_off) {
+        for queue in queues.into_iter().filter(|_| !let_off) {
             let detail = match self.level_since(&queue, sent) {
                 None => format!("{queue:?} has no level, and {id:?} was shed"),
                 Some(within) => {

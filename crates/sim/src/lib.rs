@@ -8,6 +8,7 @@ mod clock;
 mod event;
 mod executor;
 mod faults;
+mod fires;
 mod leave;
 mod levels;
 pub mod limited;

@@ -7,8 +7,9 @@
 use crate::checker::Violation;
 use crate::clock::LocalClock;
 use crate::event::{Asker, Happens};
+use crate::fires::Fires;
 use crate::levels::Levels;
-use crate::limited::{Fires, Watch};
+use crate::limited::Watch;
 use crate::log::Log;
 use crate::options::Options;
 use crate::rng::Rng;
