@@ -131,6 +131,7 @@ fn job(rng: &mut Rng, number: u64) -> (ShardId, Vec<Change>) {
         permanent: None,
         within: model::Within::default(),
         request_id: None,
+        api_key: None,
     };
     let add = |key: Key, row: Row| Change { key, expect: Expect::Absent, row: Some(row) };
     if recurs {

@@ -4,7 +4,7 @@ use crate::flag;
 use executor::limits::LIMIT_IN_FLIGHT_MAX;
 use executor::place::Place;
 use executor::shares::Limit;
-use http_api::limits::QUOTA_COUNT_MAX;
+use http_api::limits::{KEY_BYTES_MAX, KEY_RATE_MAX, QUOTA_COUNT_MAX};
 use http_api::quota::{EVERYBODY, Quota};
 use node::bucket::Rate;
 use wire::host::{self, Host};
@@ -67,7 +67,7 @@ fn in_flight(text: &str) -> Result<u32, String> {
     number.ok_or_else(wrong)
 }
 
-fn count(text: &str) -> Result<u32, String> {
+pub fn count(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| (1..=QUOTA_COUNT_MAX).contains(number));
     number.ok_or_else(|| format!("a whole number from 1 to {QUOTA_COUNT_MAX} is expected"))
 }
@@ -165,11 +165,27 @@ fn host(text: &str) -> Result<String, String> {
 
 /// Whole submissions in a second, for a key.
 pub fn key_rate(text: &str) -> Result<u32, String> {
-    let per_s = rate(text, whole)?;
-    let most = http_api::limits::KEY_RATE_MAX as f64;
-    match per_s.fract() == 0.0 && (1.0..=most).contains(&per_s) {
-        true => Ok(per_s as u32),
-        false => Err(format!("a whole number in a second is expected, from 1/s to {most}/s")),
+    whole_part(rate(text, whole)?, KEY_RATE_MAX, ("in a second", "s"))
+}
+
+/// Whole bytes in a second, for a key.
+pub fn key_bytes(text: &str) -> Result<u32, String> {
+    whole_part(rate(text, bytes)?, KEY_BYTES_MAX, ("in a second", "s"))
+}
+
+/// Whole fires in a minute, for a key.
+pub fn key_fires(text: &str) -> Result<u32, String> {
+    let per_min = rate(text, whole)? * 60.0;
+    // 100/m is not quite a hundred times a sixtieth.
+    let near = per_min.round();
+    let per_min = if (per_min - near).abs() < 1e-6 { near } else { per_min };
+    whole_part(per_min, QUOTA_COUNT_MAX.into(), ("in a minute", "m"))
+}
+
+fn whole_part(number: f64, most: u64, (time, unit): (&str, &str)) -> Result<u32, String> {
+    match number.fract() == 0.0 && (1.0..=most as f64).contains(&number) {
+        true => Ok(number as u32),
+        false => Err(format!("a whole number {time} is expected, from 1/{unit} to {most}/{unit}")),
     }
 }
 
@@ -234,5 +250,21 @@ mod tests {
         for bad in ["50", "1/m", "0/s", "2000000/s", "-1/s", "1.5/s"] {
             assert!(key_rate(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_key_has_whole_fires_in_a_minute_and_bytes_in_a_second() {
+        assert_eq!(
+            (key_fires("100/m"), key_fires("2/s"), key_fires("120/h")),
+            (Ok(100), Ok(120), Ok(2))
+        );
+        assert_eq!(
+            (key_bytes("1MB/s"), key_bytes("4000000000/s")),
+            (Ok(1_000_000), Ok(4_000_000_000))
+        );
+        for bad in ["90/h", "0/m", "5", "10000001/m"] {
+            assert!(key_fires(bad).is_err_and(|why| why.contains("/m")), "{bad}");
+        }
+        assert!(key_bytes("5GB/s").is_err_and(|why| why.contains("4000000000/s")));
     }
 }

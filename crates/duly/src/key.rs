@@ -6,8 +6,9 @@ use crate::failure::{EXIT_NOT_FOUND, EXIT_REFUSED, EXIT_USAGE, Failure};
 use crate::{clock, flow_flag, stores};
 use clap::{Subcommand, ValueEnum};
 use http_api::Scope;
+use http_api::key_quota::KeyQuota;
 use http_api::keys::{self, Wanted};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::catalog::Changed;
@@ -47,6 +48,18 @@ pub struct CreateArgs {
     /// What it may submit at most, such as 50/s; without it as much as its namespace
     #[arg(long, value_name = "RATE", value_parser = flow_flag::key_rate)]
     rate: Option<u32>,
+    /// The bytes of that, such as 1MB/s
+    #[arg(long, value_name = "RATE", value_parser = flow_flag::key_bytes)]
+    bytes: Option<u32>,
+    /// So many runs may wait at most, of jobs that are made with it
+    #[arg(long, value_name = "N", value_parser = flow_flag::count)]
+    waiting: Option<u32>,
+    /// So many recurring jobs may be there at most that were made with it
+    #[arg(long, value_name = "N", value_parser = flow_flag::count)]
+    jobs: Option<u32>,
+    /// So often those may fire, such as 600/m; what is more fires later
+    #[arg(long, value_name = "RATE", value_parser = flow_flag::key_fires)]
+    fires: Option<u32>,
     #[command(flatten)]
     where_: Where,
 }
@@ -105,7 +118,7 @@ fn create(args: &CreateArgs) -> Result<String, Failure> {
         Some(data) => {
             let store = open(data)?;
             let name = args.name.clone();
-            let wanted = Wanted { scope, namespace, name, submissions_per_s: args.rate };
+            let wanted = Wanted { scope, namespace, name, quota: quota(args) };
             let minted = keys::mint(wanted, None, clock::now());
             put(store.as_ref(), &minted.id, &minted.key, None)?;
             ApiKeyMade { key: minted.text, about: http_api::shown(&minted.id, &minted.key) }
@@ -113,8 +126,9 @@ fn create(args: &CreateArgs) -> Result<String, Failure> {
         None => {
             let mut body =
                 json!({"scope": scope.name(), "namespace": namespace, "name": args.name});
-            if let Some(rate) = args.rate {
-                body["submissions_per_s"] = json!(rate);
+            // By the names that the API has for them, which are those that are kept.
+            if let (Some(body), Value::Object(quota)) = (body.as_object_mut(), json!(quota(args))) {
+                body.extend(quota);
             }
             read(&args.where_.server.everywhere().post("/v1/api-keys", body.to_string())?)?
         }
@@ -123,6 +137,16 @@ fn create(args: &CreateArgs) -> Result<String, Failure> {
         return Ok(format!("{}\n", json!(made)));
     }
     Ok(format!("{}\nkeep it: it is not shown again\n", made.key))
+}
+
+fn quota(args: &CreateArgs) -> KeyQuota {
+    KeyQuota {
+        submissions_per_s: args.rate,
+        bytes_per_s: args.bytes,
+        waiting: args.waiting,
+        jobs: args.jobs,
+        fires_per_min: args.fires,
+    }
 }
 
 fn list(args: &ListArgs) -> Result<String, Failure> {

@@ -4,13 +4,12 @@
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::read::{Page, Read};
 use model::row::{Commit, HistoryRow};
-use model::{JobId, Namespace, RunId, ShardId, Span, Spec, Time};
+use model::{JobId, KeyId, Namespace, RunId, ShardId, Span, Spec, Time};
 use node::clock::EmbeddedClock;
 use std::sync::Arc;
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
-    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
-    Search,
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, QuotaCounts, RunFound, Search,
 };
 use store::{Committed, MemoryStore, Store, StoreAbout, StoreError};
 
@@ -111,8 +110,12 @@ impl Search for ClockedMemory {
         &self,
         namespace: Namespace,
         limit: usize,
-    ) -> Result<NamespaceCounts, StoreError> {
+    ) -> Result<QuotaCounts, StoreError> {
         self.now().namespace_counts(namespace, limit)
+    }
+
+    fn key_counts(&self, key: KeyId, limit: usize) -> Result<QuotaCounts, StoreError> {
+        self.now().key_counts(key, limit)
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {

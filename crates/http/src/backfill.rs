@@ -47,7 +47,7 @@ pub async fn backfill(
     if request.dry_run {
         return dry_run(&api, &row, &spec, &request).await;
     }
-    submitter.admit(&api, Adds::Run, 0).await?;
+    submitter.for_key(&api, spec.api_key).admit(&api, Adds::Run, 0).await?;
     // The job is part of what the key was used for.
     let key = key_header(&headers)?.map(|key| KeyOf {
         key: Text::from(key),

@@ -283,6 +283,12 @@ async fn not_there(
         let message = match &*pause.reason {
             "fires_quota" => "It waits: its namespace has fired as often as its quota allows.",
             "waiting_quota" => "It waits: as many runs of its namespace wait as its quota allows.",
+            "key_fires_quota" => {
+                "It waits: jobs of the API key that it was made with have fired as often as may."
+            }
+            "key_waiting_quota" => {
+                "It waits: as many runs wait as may, of jobs of the API key that it was made with."
+            }
             _ => "It waits: the service level of its queue is broken, and its priority is low.",
         };
         let mut one = reason("delayed", message.to_string());

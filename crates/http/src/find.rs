@@ -6,7 +6,7 @@ use crate::refusal::{Refusal, unexpected};
 use hyper::StatusCode;
 use model::read::{Page, Read};
 use model::row::{JobRow, Key, LeaseRow, Row, RunRow};
-use model::{Cause, JobId, Namespace, RunId, ShardId, Span, Spec, Time};
+use model::{Cause, JobId, KeyId, Namespace, RunId, ShardId, Span, Spec, Time};
 use node::names;
 use std::sync::Arc;
 use wire::job::is_name;
@@ -98,6 +98,14 @@ pub async fn found(api: &Api, namespace: Namespace, id: JobId) -> Result<Found, 
     let Some(job) = job else { return Ok(Found::Ended) };
     let spec = spec(api, id, job.version).await?.ok_or_else(|| Refusal::not_found("job"))?;
     Ok(Found::Recurring(Box::new(job), spec))
+}
+
+/// The key that a job was made with, if somebody counts for that key.
+pub async fn key_of(api: &Api, namespace: Namespace, id: JobId) -> Result<Option<KeyId>, Refusal> {
+    match found(api, namespace, id).await? {
+        Found::Recurring(_, spec) => Ok(spec.api_key),
+        Found::OneOff(_) | Found::Ended => Ok(None),
+    }
 }
 
 /// A recurring job, or why what is asked for needs one.

@@ -166,6 +166,7 @@ fn patched(api: &Api, old: &Spec, patch: &Map<String, Value>) -> Result<Spec, Re
     let mut new = new.ok_or_else(unexpected)?;
     new.name = old.name.clone();
     new.request_id = old.request_id.clone();
+    new.api_key = old.api_key;
     if !["payload", "payload_base64", "content_type"].iter().any(|f| patch.contains_key(*f)) {
         // To the byte: what is signed must not change because something else did.
         new.payload = old.payload.clone();

@@ -35,7 +35,7 @@ pub async fn put(
     let text = json_text(&body)?;
     let wanted = read_if_match(&headers)?;
     let job = jobs::read(&api, namespace, text, "", None)?;
-    let mut job = jobs::asked_by(job, &request_id);
+    let mut job = jobs::asked_by(job, &request_id, &submitter.caller);
     let existing = find_existing(&api, namespace, &name).await?;
     let mut spec = (*job.spec).clone();
     match (&spec.name, JobId::parse(&name)) {
@@ -113,6 +113,8 @@ async fn replace(
     if new.name.is_none() {
         new.name = old.name.clone();
     }
+    // Whoever changes a job does not take it over: it counts for the key that it was made with.
+    new.api_key = old.api_key;
     let anchored = match &row {
         Some(row) => keep_anchor(row, &old, new.clone(), api.node.now()),
         None => new.clone(),

@@ -124,7 +124,11 @@ pub async fn trigger(
     if !faults.is_empty() {
         return Err(Refusal::faults(faults));
     }
-    submitter.admit(&api, Adds::Run, 0).await?;
+    let key = match api.ring.counts() {
+        true => find::key_of(&api, namespace, id).await?,
+        false => None,
+    };
+    submitter.for_key(&api, key).admit(&api, Adds::Run, 0).await?;
     // The job is part of what the key was used for.
     let key = key_header(&headers)?.map(|key| KeyOf {
         key: Text::from(key),

@@ -5,7 +5,7 @@ use crate::limits::KEY_MAX;
 use crate::quota::Submitter;
 use crate::quota_counts::Adds;
 use crate::refusal::{Answered, Refusal, unexpected};
-use crate::tenant::Tenant;
+use crate::tenant::{Caller, Tenant};
 use crate::{Api, Shared, naming, spec, warnings};
 use axum::Json;
 use axum::body::Bytes;
@@ -37,7 +37,7 @@ pub async fn create(
     let text = json_text(&body)?;
     let header = key_header(&headers)?;
     let job = read(&api, namespace, text, "", header.map(HeaderKey::Own))?;
-    let job = asked_by(job, &request_id);
+    let job = asked_by(job, &request_id, &submitter.caller);
     let spec = job.spec.clone();
     submitter.admit(&api, adds(&spec), 0).await?;
     let paused = job.paused;
@@ -65,10 +65,13 @@ pub fn adds(spec: &Spec) -> Adds {
     if spec.schedule.is_recurring() { Adds::Job } else { Adds::Run }
 }
 
-/// Who asked goes with the job: every attempt sends it.
-pub fn asked_by(mut job: NewJob, request_id: &RequestId) -> NewJob {
+/// Who asked goes with the job: every attempt sends the request's id, and where somebody counts for the key
+/// it is kept.
+pub fn asked_by(mut job: NewJob, request_id: &RequestId, caller: &Caller) -> NewJob {
     // Nobody else has it yet, so nothing is copied.
-    Arc::make_mut(&mut job.spec).request_id = Some(request_id.0.clone());
+    let spec = Arc::make_mut(&mut job.spec);
+    spec.request_id = Some(request_id.0.clone());
+    spec.api_key = caller.0.as_ref().and_then(|key| key.counted_id());
     job
 }
 

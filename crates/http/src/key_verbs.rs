@@ -2,8 +2,9 @@
 
 use crate::Shared;
 use crate::jobs::{json_text, key_header};
+use crate::key_quota::KeyQuota;
 use crate::keys::{self, Key, Wanted};
-use crate::limits::{KEY_NAME_MAX, KEY_RATE_MAX, KEYS_MAX};
+use crate::limits::{KEY_BYTES_MAX, KEY_NAME_MAX, KEY_RATE_MAX, KEYS_MAX, QUOTA_COUNT_MAX};
 use crate::refusal::{Answered, Refusal};
 use crate::route::Scope;
 use crate::run_read::time;
@@ -92,10 +93,19 @@ fn read(text: &str, faults: &mut Faults) -> Option<Wanted> {
         faults.add("/namespace", "a namespace has lower-case letters, digits, - and _");
     }
     let name = object.short("name", KEY_NAME_MAX, faults);
-    let per_s = object.number("submissions_per_s", 1..=KEY_RATE_MAX, faults);
-    let submissions_per_s = per_s.and_then(|per_s| u32::try_from(per_s).ok());
+    let mut number = |name: &'static str, most: u64| {
+        let number = object.number(name, 1..=most, faults);
+        number.and_then(|number| u32::try_from(number).ok())
+    };
+    let quota = KeyQuota {
+        submissions_per_s: number("submissions_per_s", KEY_RATE_MAX),
+        bytes_per_s: number("bytes_per_s", KEY_BYTES_MAX),
+        waiting: number("waiting", QUOTA_COUNT_MAX.into()),
+        jobs: number("jobs", QUOTA_COUNT_MAX.into()),
+        fires_per_min: number("fires_per_min", QUOTA_COUNT_MAX.into()),
+    };
     object.finish(faults);
-    Some(Wanted { scope: Scope::of(scope?)?, namespace, name, submissions_per_s })
+    Some(Wanted { scope: Scope::of(scope?)?, namespace, name, quota })
 }
 
 pub fn read_only(text: &str, faults: &mut Faults) {
@@ -110,6 +120,10 @@ pub fn shown(id: &str, key: &Key) -> ApiKey {
         name: key.name.clone(),
         created_at: time(Time::from_micros(key.created)),
         revoked_at: key.revoked.map(|at| time(Time::from_micros(at))),
-        submissions_per_s: key.submissions_per_s,
+        submissions_per_s: key.quota.submissions_per_s,
+        bytes_per_s: key.quota.bytes_per_s,
+        waiting: key.quota.waiting,
+        jobs: key.quota.jobs,
+        fires_per_min: key.quota.fires_per_min,
     }
 }

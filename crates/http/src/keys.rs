@@ -10,16 +10,17 @@
 //! be lost, so it is read again every few seconds, and when a key comes that is not in it.
 
 use crate::Api;
+use crate::key_quota::KeyQuota;
 use crate::limits::{KEYS_AGAIN, KEYS_EVERY, KEYS_MAX};
 use crate::refusal::Refusal;
 use crate::route::Scope;
 use hyper::StatusCode;
-use model::{Namespace, Span, Text, Time};
+use model::{KeyId, Namespace, Span, Text, Time};
 use node::{NodeHandle, Reading};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use store::catalog::{Changed, Entry, EntryChange, Kind, List, Place};
 use subtle::ConstantTimeEq;
@@ -42,9 +43,8 @@ pub struct Key {
     /// Microseconds since 1970.
     pub created: i64,
     pub revoked: Option<i64>,
-    /// What it may submit in the whole cluster; none: as much as its namespace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub submissions_per_s: Option<u32>,
+    #[serde(flatten)]
+    pub quota: KeyQuota,
 }
 
 /// A key that was just made: the only moment in which its secret is known.
@@ -61,7 +61,7 @@ pub struct Wanted {
     pub scope: Scope,
     pub namespace: Option<String>,
     pub name: Option<String>,
-    pub submissions_per_s: Option<u32>,
+    pub quota: KeyQuota,
 }
 
 pub fn mint(wanted: Wanted, id: Option<String>, now: Time) -> Minted {
@@ -86,7 +86,7 @@ pub fn mint(wanted: Wanted, id: Option<String>, now: Time) -> Minted {
         name: wanted.name,
         created: now.micros(),
         revoked: None,
-        submissions_per_s: wanted.submissions_per_s,
+        quota: wanted.quota,
     };
     Minted { text: format!("duly_{id}_{secret}"), id, key }
 }
@@ -151,6 +151,8 @@ impl Key {
 #[derive(Debug, Default)]
 pub struct Ring {
     keys: RwLock<Arc<BTreeMap<String, Arc<Key>>>>,
+    /// Does one of them have a quota of what there is?
+    counts: AtomicBool,
     /// When a key that is not known was last looked for, in microseconds of the store's clock.
     looked: AtomicI64,
 }
@@ -163,6 +165,16 @@ impl Ring {
     /// Does every request need a key?
     pub fn is_closed(&self) -> bool {
         !self.all().is_empty()
+    }
+
+    /// May there be jobs that count for a key?
+    pub fn counts(&self) -> bool {
+        self.counts.load(Ordering::Relaxed)
+    }
+
+    /// The key that jobs were made with.
+    pub fn by_id(&self, id: KeyId) -> Option<Arc<Key>> {
+        self.all().get(&id.to_string()).cloned()
     }
 
     /// As the catalog has them now.
@@ -186,7 +198,9 @@ impl Ring {
 
     pub fn fill(&self, entries: &[Entry]) {
         let keys = entries.iter().filter_map(of_entry).map(|(id, key)| (id, Arc::new(key)));
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys.collect());
+        let keys: BTreeMap<_, _> = keys.collect();
+        self.counts.store(keys.values().any(|key| key.quota.counts()), Ordering::Relaxed);
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
     }
 
     /// The key behind an Authorization header. Every failure is told the same way.
@@ -266,7 +280,7 @@ mod tests {
 
     fn minted(scope: Scope, namespace: Option<&str>) -> Minted {
         let namespace = namespace.map(str::to_string);
-        let wanted = Wanted { scope, namespace, name: None, submissions_per_s: None };
+        let wanted = Wanted { scope, namespace, name: None, quota: KeyQuota::default() };
         mint(wanted, None, Time::from_secs(1))
     }
 

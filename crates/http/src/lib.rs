@@ -29,6 +29,7 @@ mod job_read;
 mod job_update;
 mod job_verbs;
 mod jobs;
+pub mod key_quota;
 mod key_verbs;
 pub mod keys;
 pub mod limits;

@@ -42,6 +42,8 @@ pub const KEY_NAME_MAX: usize = 128;
 pub const QUOTAS_KNOWN: usize = 20_000;
 /// The largest rate of submissions that a key may be given.
 pub const KEY_RATE_MAX: u64 = 1_000_000;
+/// The largest rate of bytes that a key may be given.
+pub const KEY_BYTES_MAX: u64 = 4_000_000_000;
 /// The farthest `at` or `delay`.
 pub const FARTHEST: Span = Span::from_secs(50 * 366 * 86_400);
 pub const TIMEOUT_HTTP: Span = Span::from_secs(30);
@@ -128,7 +130,7 @@ pub const HOLDS_NAMESPACES: usize = 10_000;
 /// Flows of a queue that are looked at for its groups, and runs that are counted in each.
 pub const GROUP_FLOWS: usize = 200;
 pub const GROUP_RUNS: usize = 500;
-/// A count of what a namespace has is trusted for so long, and counting goes so far beyond the limit.
+/// A count of what a namespace has, or of what was made with an API key, is trusted for so long, and counting goes so far beyond the limit.
 pub const COUNT_TRUSTED: Span = Span::from_secs(5);
 pub const COUNT_BEYOND: usize = 10_000;
 /// Whoever is at a limit waits at most so long for a count that is not repeated too often.
@@ -136,14 +138,15 @@ pub const COUNT_PAUSE_MAX: Span = Span::from_millis(250);
 /// Seconds after which it is worth asking again when too many runs wait, or there are too many jobs.
 pub const RETRY_WAITING_S: u32 = 5;
 pub const RETRY_JOBS_S: u32 = 60;
-/// How often the core is told what recurring jobs may do, and how many namespaces it is told of at once.
+/// How often the core is told what recurring jobs may do, and of how many namespaces, and of how many API
+/// keys, what waits is counted for it at once.
 pub const FIRES_LOOK_EVERY: Duration = Duration::from_secs(1);
 pub const FIRES_LOOKED_AT: usize = 200;
 /// A count of what waits is trusted for so long when recurring jobs are about to fire.
 pub const CROWDED_TRUSTED: Span = Span::from_millis(900);
 /// Seconds after which it is worth asking a queue again whose service level is broken.
 pub const RETRY_SHED_S: u32 = 10;
-/// The largest quota of waiting runs and of jobs.
+/// The largest quota of waiting runs and of jobs, and of fires in a minute.
 pub const QUOTA_COUNT_MAX: u32 = 10_000_000;
 /// Work that is due soon, in a queue's numbers.
 pub const QUEUE_SOON: Span = Span::from_secs(300);

@@ -9,6 +9,7 @@
 //! what is allowed (`q` in `w` seconds), `RateLimit` what is left now (`r`) and when it is full again (`t`).
 
 use crate::Api;
+use crate::key_quota::KeyQuota;
 use crate::limits::QUOTAS_KNOWN;
 use crate::quota_counts::Held;
 use crate::refusal::{Refusal, unexpected};
@@ -16,7 +17,7 @@ use crate::tenant::{Caller, Tenant};
 use axum::extract::FromRequestParts;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
-use model::{Namespace, Span, Text, Time};
+use model::{KeyId, Namespace, Span, Text, Time};
 use node::bucket::{Bucket, Rate};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,6 +52,7 @@ enum Whose {
     Namespace(Namespace),
     Bytes(Namespace),
     Key(String),
+    KeyBytes(String),
 }
 
 impl Whose {
@@ -60,7 +62,12 @@ impl Whose {
             Whose::Namespace(_) => "namespace",
             Whose::Bytes(_) => "bytes",
             Whose::Key(_) => "key",
+            Whose::KeyBytes(_) => "key_bytes",
         }
+    }
+
+    fn is_bytes(&self) -> bool {
+        matches!(self, Whose::Bytes(_) | Whose::KeyBytes(_))
     }
 }
 
@@ -118,13 +125,17 @@ fn bucket<'a>(
 /// The quotas that a request falls under, each as this node's part.
 fn all(api: &Api, tenant: Tenant, name: &str, caller: &Caller) -> Vec<(Whose, Rate)> {
     let quota = api.quotas.of(name);
-    let key = caller.0.as_ref().and_then(|key| {
-        let per_s = f64::from(key.submissions_per_s?);
-        Some((Whose::Key(key.id.clone()), Rate { per_s, burst: per_s }))
-    });
-    let submissions = quota.submissions.map(|rate| (Whose::Namespace(tenant.0), rate));
-    let bytes = quota.bytes.map(|rate| (Whose::Bytes(tenant.0), rate));
-    let mut all: Vec<_> = submissions.into_iter().chain(key).chain(bytes).collect();
+    let of_key = |rate: fn(&KeyQuota) -> Option<Rate>, whose: fn(String) -> Whose| {
+        let key = caller.0.as_ref()?;
+        Some((whose(key.id.clone()), rate(&key.quota)?))
+    };
+    let each = [
+        quota.submissions.map(|rate| (Whose::Namespace(tenant.0), rate)),
+        of_key(KeyQuota::submissions, Whose::Key),
+        quota.bytes.map(|rate| (Whose::Bytes(tenant.0), rate)),
+        of_key(KeyQuota::bytes, Whose::KeyBytes),
+    ];
+    let mut all: Vec<_> = each.into_iter().flatten().collect();
     if !all.is_empty() {
         let nodes = api.node.view().alive().count();
         all.iter_mut().for_each(|(_, rate)| *rate = rate.share(nodes));
@@ -160,10 +171,7 @@ impl Submitter {
         let mut buckets = api.quotas.buckets();
         let mut before = Vec::new();
         for (whose, rate) in &all {
-            let wanted = match whose {
-                Whose::Bytes(_) => bytes as f64,
-                _ => f64::from(submissions),
-            };
+            let wanted = if whose.is_bytes() { bytes as f64 } else { f64::from(submissions) };
             let bucket = bucket(&mut buckets, whose, *rate, now);
             let was = *bucket;
             if let Err(wait) = bucket.take(*rate, wanted, now) {
@@ -184,10 +192,10 @@ impl Submitter {
         let seconds = u32::try_from((wait.micros() + 999_999) / 1_000_000).unwrap_or(u32::MAX);
         let seconds = seconds.max(1);
         let (what, how) = match whose {
-            Whose::Key(_) => ("this API key", "another key may have more"),
+            Whose::Key(_) | Whose::KeyBytes(_) => ("this API key", "another key may have more"),
             _ => ("this namespace", "whoever runs the server sets [quotas]"),
         };
-        let unit = if matches!(whose, Whose::Bytes(_)) { "bytes" } else { "submissions" };
+        let unit = if whose.is_bytes() { "bytes" } else { "submissions" };
         let per_s = (rate.per_s * 1_000.0).round() / 1_000.0;
         let detail = format!(
             "{what} may submit {per_s} {unit} a second here, and has; nothing was done: come back in \
@@ -195,6 +203,13 @@ impl Submitter {
         );
         let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, OVER_QUOTA, detail);
         Refusal { retry_after: Some(seconds), ..refusal }
+    }
+
+    /// The same, for what adds to a job that was made with this key: its runs count for that one, whoever
+    /// asks for them.
+    pub fn for_key(&self, api: &Api, key: Option<KeyId>) -> Submitter {
+        let caller = Caller(key.and_then(|key| api.ring.by_id(key)));
+        Submitter { caller, ..self.clone() }
     }
 
     /// What is left of each quota.
@@ -216,7 +231,7 @@ pub fn headers(left: &[Left], held: &[Held]) -> Option<(String, String)> {
         return None;
     }
     let policy = left.iter().map(|one| {
-        let unit = if one.name == "bytes" { ";qu=\"content-bytes\"" } else { "" };
+        let unit = if one.name.ends_with("bytes") { ";qu=\"content-bytes\"" } else { "" };
         let (quota, window) = (one.rate.burst as u64, one.rate.window_s());
         format!("\"{}\";q={quota}{unit};w={window}", one.name)
     });

@@ -1,5 +1,5 @@
-//! Quotas of what a namespace has: runs that wait, jobs that recur. The store is asked how many there are,
-//! and not with every request: a count is good until as many were let in as it had left, or until it is
+//! Quotas of what there is, of a namespace or made with an API key: runs that wait, jobs that recur. The
+//! store is asked how many there are, and not with every request: a count is good until as many were let in as it had left, or until it is
 //! `COUNT_TRUSTED` old. So whoever is far from the limit costs nothing, and whoever is at it is judged by a
 //! count that was made for it. Nothing is kept: a process that starts counts when it is first asked.
 //!
@@ -13,11 +13,11 @@ use crate::limits::{
 use crate::quota::{OVER_QUOTA, Submitter};
 use crate::refusal::Refusal;
 use hyper::StatusCode;
-use model::{Namespace, Span, Time};
+use model::{KeyId, Namespace, Span, Time};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::search::NamespaceCounts;
+use store::search::QuotaCounts;
 
 /// What a submission adds to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +28,50 @@ pub enum Adds {
     Job,
 }
 
-/// What is known of one namespace.
+/// Whose it is that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Of {
+    Namespace(Namespace),
+    Key(KeyId),
+}
+
+/// What one of them may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    pub of: Of,
+    pub waiting: Option<u32>,
+    pub jobs: Option<u32>,
+}
+
+impl Bound {
+    fn limit(&self, adds: Adds) -> Option<u32> {
+        match adds {
+            Adds::Run => self.waiting,
+            Adds::Job => self.jobs,
+        }
+    }
+
+    /// How far the store counts.
+    fn most(&self) -> usize {
+        let most = self.waiting.max(self.jobs).unwrap_or(0);
+        (most as usize).saturating_add(COUNT_BEYOND)
+    }
+
+    /// Its name in headers and answers.
+    fn name(&self, adds: Adds) -> &'static str {
+        match (self.of, adds) {
+            (Of::Namespace(_), Adds::Run) => "waiting",
+            (Of::Namespace(_), Adds::Job) => "jobs",
+            (Of::Key(_), Adds::Run) => "key_waiting",
+            (Of::Key(_), Adds::Job) => "key_jobs",
+        }
+    }
+}
+
+/// What is known of one of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    counted: Option<NamespaceCounts>,
+    counted: Option<QuotaCounts>,
     at: Time,
     took: Span,
     /// Let in since the count began.
@@ -43,21 +83,21 @@ type Shared = Arc<tokio::sync::Mutex<Count>>;
 
 #[derive(Debug, Default)]
 pub struct Counts {
-    namespaces: Mutex<BTreeMap<Namespace, Shared>>,
+    known: Mutex<BTreeMap<Of, Shared>>,
 }
 
 impl Counts {
-    fn known(&self) -> MutexGuard<'_, BTreeMap<Namespace, Shared>> {
-        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Of, Shared>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn of(&self, namespace: Namespace) -> Shared {
+    fn of(&self, of: Of) -> Shared {
         let mut known = self.known();
-        if known.len() >= QUOTAS_KNOWN && !known.contains_key(&namespace) {
+        if known.len() >= QUOTAS_KNOWN && !known.contains_key(&of) {
             // Each is counted anew when it is asked for again.
             known.clear();
         }
-        known.entry(namespace).or_default().clone()
+        known.entry(of).or_default().clone()
     }
 }
 
@@ -99,13 +139,26 @@ impl Count {
         Duration::from_micros(wait.unsigned_abs())
     }
 
-    async fn refresh(&mut self, api: &Api, namespace: Namespace, limit: usize) {
+    /// One that is let in, or that was refused elsewhere after it had been.
+    fn let_in(&mut self, adds: Adds, by: isize) {
+        let count = match adds {
+            Adds::Run => &mut self.runs,
+            Adds::Job => &mut self.jobs,
+        };
+        *count = count.saturating_add_signed(by);
+    }
+
+    async fn refresh(&mut self, api: &Api, bound: &Bound) {
         if self.counted.is_some() {
             tokio::time::sleep(self.pause(api.node.now())).await;
         }
         let began = api.node.now();
         // A store that does not answer refuses what is submitted by itself.
-        if let Ok(counted) = api.node.namespace_counts(namespace, limit).await {
+        let counted = match bound.of {
+            Of::Namespace(namespace) => api.node.namespace_counts(namespace, bound.most()).await,
+            Of::Key(key) => api.node.key_counts(key, bound.most()).await,
+        };
+        if let Ok(counted) = counted {
             let took = api.node.now().since(began);
             *self = Count { counted: Some(counted), at: began.plus(took), took, runs: 0, jobs: 0 };
         }
@@ -113,93 +166,108 @@ impl Count {
 }
 
 impl Submitter {
-    /// May something be added to what the namespace has? `beside` were let in by the same request.
-    pub async fn admit(&self, api: &Api, adds: Adds, beside: usize) -> Result<(), Refusal> {
+    /// What of this falls under a quota: the namespace's, and the key's.
+    fn bounds(&self, api: &Api) -> Vec<Bound> {
         let quota = api.quotas.of(&self.name);
-        let limit = match adds {
-            Adds::Run => quota.waiting,
-            Adds::Job => quota.jobs,
-        };
-        let Some(limit) = limit else { return Ok(()) };
-        let most = quota.waiting.max(quota.jobs).unwrap_or(limit) as usize;
-        let shared = api.counts.of(self.tenant.0);
-        // Whoever counts holds it, and the others wait for that count instead of making their own.
-        let mut count = shared.lock().await;
-        if beside == 0 && count.is_due(adds, limit as usize, api.node.now()) {
-            count.refresh(api, self.tenant.0, most.saturating_add(COUNT_BEYOND)).await;
-        }
-        let current = count.current(adds);
-        if current >= limit as usize {
-            drop(count);
-            api.requests.over_quota.add(1);
-            return Err(over(adds, limit, current));
-        }
-        match adds {
-            Adds::Run => count.runs += 1,
-            Adds::Job => count.jobs += 1,
+        let of = Of::Namespace(self.tenant.0);
+        let namespace = Bound { of, waiting: quota.waiting, jobs: quota.jobs };
+        let key = self.caller.0.as_ref().and_then(|key| {
+            let of = Of::Key(key.counted_id()?);
+            Some(Bound { of, waiting: key.quota.waiting, jobs: key.quota.jobs })
+        });
+        let all = [Some(namespace), key].into_iter().flatten();
+        all.filter(|bound| bound.waiting.is_some() || bound.jobs.is_some()).collect()
+    }
+
+    /// May something be added to what there is? `beside` were let in by the same request.
+    pub async fn admit(&self, api: &Api, adds: Adds, beside: usize) -> Result<(), Refusal> {
+        let mut passed: Vec<Of> = Vec::new();
+        for bound in self.bounds(api) {
+            if let Err(refusal) = admit(api, &bound, adds, beside).await {
+                // What the others let in for it is given back.
+                for of in passed {
+                    api.counts.of(of).lock().await.let_in(adds, -1);
+                }
+                api.requests.over_quota.add(1);
+                return Err(refusal);
+            }
+            passed.push(bound.of);
         }
         Ok(())
     }
 
-    /// Do as many runs wait as may?
-    pub async fn is_crowded(&self, api: &Api) -> bool {
-        let quota = api.quotas.of(&self.name);
-        let Some(limit) = quota.waiting else { return false };
-        let limit = limit as usize;
-        let shared = api.counts.of(self.tenant.0);
-        let mut count = shared.lock().await;
-        // Fires add to it without passing the door, so the count is not older than the last look.
-        let age = api.node.now().since(count.at);
-        if count.counted.is_none() || age >= CROWDED_TRUSTED || age < Span::ZERO {
-            let most = quota.waiting.max(quota.jobs).map_or(limit, |most| most as usize);
-            count.refresh(api, self.tenant.0, most.saturating_add(COUNT_BEYOND)).await;
-        }
-        count.counted.is_some_and(|counted| counted.waiting >= limit)
-    }
-
     /// How these quotas stand, as far as it is known without asking the store.
     pub async fn held(&self, api: &Api) -> Vec<Held> {
-        let quota = api.quotas.of(&self.name);
-        let limits = [("waiting", Adds::Run, quota.waiting), ("jobs", Adds::Job, quota.jobs)];
-        if limits.iter().all(|(.., limit)| limit.is_none()) {
-            return Vec::new();
+        let mut all = Vec::new();
+        for bound in self.bounds(api) {
+            let count = *api.counts.of(bound.of).lock().await;
+            if count.counted.is_none() {
+                continue;
+            }
+            all.extend([Adds::Run, Adds::Job].into_iter().filter_map(|adds| {
+                let (name, limit) = (bound.name(adds), bound.limit(adds)?);
+                Some(Held { name, limit, current: count.current(adds) })
+            }));
         }
-        let count = *api.counts.of(self.tenant.0).lock().await;
-        if count.counted.is_none() {
-            return Vec::new();
-        }
-        let held = |(name, adds, limit): (_, _, Option<u32>)| {
-            Some(Held { name, limit: limit?, current: count.current(adds) })
-        };
-        limits.into_iter().filter_map(held).collect()
+        all
     }
 
     /// The same after asking the store.
     pub async fn held_now(&self, api: &Api) -> Vec<Held> {
-        let quota = api.quotas.of(&self.name);
-        if let Some(most) = quota.waiting.max(quota.jobs) {
-            let shared = api.counts.of(self.tenant.0);
-            let mut count = shared.lock().await;
-            let most = (most as usize).saturating_add(COUNT_BEYOND);
-            count.refresh(api, self.tenant.0, most).await;
+        for bound in self.bounds(api) {
+            api.counts.of(bound.of).lock().await.refresh(api, &bound).await;
         }
         self.held(api).await
     }
 }
 
-fn over(adds: Adds, limit: u32, current: usize) -> Refusal {
+async fn admit(api: &Api, bound: &Bound, adds: Adds, beside: usize) -> Result<(), Refusal> {
+    let Some(limit) = bound.limit(adds) else { return Ok(()) };
+    let shared = api.counts.of(bound.of);
+    // Whoever counts holds it, and the others wait for that count instead of making their own.
+    let mut count = shared.lock().await;
+    if beside == 0 && count.is_due(adds, limit as usize, api.node.now()) {
+        count.refresh(api, bound).await;
+    }
+    let current = count.current(adds);
+    if current >= limit as usize {
+        return Err(over(bound, adds, limit, current));
+    }
+    count.let_in(adds, 1);
+    Ok(())
+}
+
+/// Do as many runs wait as may?
+pub async fn is_crowded(api: &Api, bound: &Bound) -> bool {
+    let Some(limit) = bound.waiting else { return false };
+    let shared = api.counts.of(bound.of);
+    let mut count = shared.lock().await;
+    // Fires add to it without passing the door, so the count is not older than the last look.
+    let age = api.node.now().since(count.at);
+    if count.counted.is_none() || age >= CROWDED_TRUSTED || age < Span::ZERO {
+        count.refresh(api, bound).await;
+    }
+    count.counted.is_some_and(|counted| counted.waiting >= limit as usize)
+}
+
+fn over(bound: &Bound, adds: Adds, limit: u32, current: usize) -> Refusal {
+    let name = bound.name(adds);
+    let (whose, made) = match bound.of {
+        Of::Namespace(_) => ("this namespace", ""),
+        Of::Key(_) => ("this API key", " of what was made with it"),
+    };
     let (seconds, detail) = match adds {
         Adds::Run => (
             RETRY_WAITING_S,
             format!(
-                "quota waiting: this namespace has {current} runs that wait and may have {limit}; nothing was \
+                "quota {name}: {whose} has {current} runs that wait{made} and may have {limit}; nothing was \
                  done: come back in {RETRY_WAITING_S} s, when some of them have run"
             ),
         ),
         Adds::Job => (
             RETRY_JOBS_S,
             format!(
-                "quota jobs: this namespace has {current} recurring jobs and may have {limit}; nothing was \
+                "quota {name}: {whose} has {current} recurring jobs{made} and may have {limit}; nothing was \
                  done: cancel one, or come back in {RETRY_JOBS_S} s"
             ),
         ),
@@ -213,7 +281,7 @@ mod tests {
     use super::*;
 
     fn count(waiting: usize, runs: usize) -> Count {
-        let counted = Some(NamespaceCounts { waiting, jobs: 0 });
+        let counted = Some(QuotaCounts { waiting, jobs: 0 });
         Count { counted, at: Time::from_secs(100), took: Span::from_millis(3), runs, jobs: 0 }
     }
 
@@ -239,10 +307,16 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_quota_the_limit_and_the_count() {
-        let refusal = over(Adds::Run, 10, 12);
+        let of = |of| Bound { of, waiting: Some(10), jobs: Some(2) };
+        let namespace = of(Of::Namespace(Namespace(1)));
+        let refusal = over(&namespace, Adds::Run, 10, 12);
         assert!(refusal.detail.contains("quota waiting") && refusal.detail.contains("12 runs"));
         assert!(refusal.detail.contains("may have 10"), "{}", refusal.detail);
         assert_eq!((refusal.code, refusal.retry_after), (OVER_QUOTA, Some(RETRY_WAITING_S)));
-        assert!(over(Adds::Job, 2, 2).detail.contains("2 recurring jobs"));
+        assert!(over(&namespace, Adds::Job, 2, 2).detail.contains("2 recurring jobs"));
+        let key = of(Of::Key(KeyId::from_bits(1)));
+        let told = over(&key, Adds::Run, 10, 12).detail;
+        assert!(told.contains("quota key_waiting: this API key has 12 runs"), "{told}");
+        assert!(over(&key, Adds::Job, 2, 2).detail.contains("quota key_jobs"));
     }
 }

@@ -45,6 +45,34 @@ impl Slot {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Namespace(pub u32);
 
+/// An API key by its public id, which is 12 hexadecimal digits outside.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct KeyId(u64);
+
+impl KeyId {
+    /// So many digits.
+    const DIGITS: usize = 12;
+
+    pub const fn from_bits(bits: u64) -> KeyId {
+        KeyId(bits & 0xffff_ffff_ffff)
+    }
+
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    pub fn parse(text: &str) -> Option<KeyId> {
+        let fits = text.len() == Self::DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        u64::from_str_radix(text, 16).ok().filter(|_| fits).map(KeyId)
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:012x}", self.0)
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId {
     hi: u64,

@@ -1,7 +1,7 @@
 //! What a user registered. A **spec** never changes: a new version is a new spec, and a run keeps
 //! the version that was in force at its nominal instant.
 
-use crate::id::Namespace;
+use crate::id::{KeyId, Namespace};
 use crate::schedule::ScheduleSpec;
 use crate::time::Span;
 use std::sync::Arc;
@@ -37,10 +37,13 @@ pub struct Spec {
     pub catch_up: CatchUp,
     /// Answers of a webhook that are not retried; none = the list of the public contract.
     pub permanent: Option<Arc<[u16]>>,
-    /// The X-Request-Id of the request that made this version: sent with every attempt.
     /// How long after its time a run of it may start, and be done.
     pub within: Within,
+    /// The X-Request-Id of the request that made this version: sent with every attempt.
     pub request_id: Option<Text>,
+    /// The API key that the job was made with, if that key has a quota of what there is: only then
+    /// somebody counts.
+    pub api_key: Option<KeyId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

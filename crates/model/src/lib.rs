@@ -13,7 +13,7 @@ pub mod schedule;
 mod text;
 pub mod time;
 
-pub use id::{Cause, Epoch, JobId, Namespace, NodeId, RunId, ShardId, Slot, Token};
+pub use id::{Cause, Epoch, JobId, KeyId, Namespace, NodeId, RunId, ShardId, Slot, Token};
 pub use job::{Broker, Bytes, CatchUp, Overlap, Policy, Spec, Target, Text, Within};
 pub use queue::{QueueRow, Rate};
 pub use run::{FlowKey, Lane, Priority, RunState, Status};

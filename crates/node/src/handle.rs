@@ -13,7 +13,9 @@ use crate::view::View;
 use model::cluster::About;
 use model::read::{Page, Read};
 use model::row::HistoryRow;
-use model::{JobId, Namespace, NodeId, RunId, ShardId, Span, Spec, Status, Text, Time, Token};
+use model::{
+    JobId, KeyId, Namespace, NodeId, RunId, ShardId, Span, Spec, Status, Text, Time, Token,
+};
 use shard::command::{Answer, Command, CommandId, Refused};
 use shard::{Counts, Quotas};
 use std::collections::BTreeSet;
@@ -21,7 +23,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::catalog::{Changed, Entry, EntryChange, List, Place};
-use store::search::{FindJobs, FindRuns, Found, JobFound, NamespaceCounts, QueueCounts, RunFound};
+use store::search::{FindJobs, FindRuns, Found, JobFound, QueueCounts, QuotaCounts, RunFound};
 use store::{Backend, StoreAbout, StoreError};
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
@@ -280,8 +282,13 @@ impl NodeHandle {
         &self,
         namespace: Namespace,
         limit: usize,
-    ) -> Result<NamespaceCounts, Reading> {
+    ) -> Result<QuotaCounts, Reading> {
         self.blocking(move |store| store.namespace_counts(namespace, limit)).await
+    }
+
+    /// How much was made with an API key, up to a bound.
+    pub async fn key_counts(&self, key: KeyId, limit: usize) -> Result<QuotaCounts, Reading> {
+        self.blocking(move |store| store.key_counts(key, limit)).await
     }
 
     pub async fn entry(&self, place: Place) -> Result<Option<Entry>, Reading> {

@@ -80,6 +80,8 @@ pub enum Event {
     LostTail,
     TookOver,
     TookOverRunning,
+    /// The same while as much of a queue ran as its strict limit allows; told by the simulator.
+    TookOverFull,
     Gave,
     /// A node that left had given everything away and finished what it sent.
     Left,
@@ -148,7 +150,8 @@ impl Event {
     ];
 
     /// The same for worlds that have limits and quotas.
-    pub const SOMETIMES_LIMITED: &[Event] = &[Event::FirePutOff, Event::FiredLate];
+    pub const SOMETIMES_LIMITED: &[Event] =
+        &[Event::FirePutOff, Event::FiredLate, Event::Shed, Event::TookOverFull];
 }
 
 impl Batch {

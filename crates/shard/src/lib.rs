@@ -42,6 +42,6 @@ pub use host::{CallId, Host, HostOutput, Message, StoreAnswer, StoreCall};
 pub use ownership::{Findings, Ownership};
 pub use pipeline::{CommitEnd, EpochWish};
 pub use planted::{Bug, Planted};
-pub use quotas::{Allowed, Quotas};
+pub use quotas::{Allowed, FiresLeft, Quotas};
 pub use rows::ReadId;
 pub use shard::{Caller, Shard};

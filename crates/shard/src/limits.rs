@@ -76,7 +76,7 @@ pub const MISSED_AFTER: Span = Span::from_secs(60);
 /// A fire that is put off is looked at again after a quarter of what it is late, within these two.
 pub const PUT_OFF_LEAST: Span = Span::from_secs(1);
 pub const PUT_OFF_MAX: Span = Span::from_secs(120);
-/// Namespaces whose fires were asked for and that those who count have not heard of yet.
+/// Namespaces, and API keys, whose fires were asked for and that those who count have not heard of yet.
 pub const QUOTAS_ASKED_MAX: usize = 10_000;
 /// The owner takes a run back when its lease is over by a tenth; its worker stopped at nine.
 pub const RESCUE_PERCENT: i64 = 110;

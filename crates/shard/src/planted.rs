@@ -113,6 +113,12 @@ bugs! {
     PutOffDropped,
     /// A fire that was put off makes the run of the instant at which it happens.
     PutOffOtherRun,
+    /// Work of the usual priority gives way as well.
+    ShedsUsual,
+    /// What is shed is made all the same.
+    ShedIsMade,
+    /// A service level that was broken once stays so.
+    LevelStaysBroken,
 }
 
 impl Bug {

@@ -1,5 +1,5 @@
-//! What the recurring jobs of a namespace may do in a time, as the node was told. One for all shards of a
-//! node, because a namespace's jobs lie in many of them.
+//! What the recurring jobs of a namespace, and those made with one API key, may do in a time, as the node
+//! was told. One for all shards of a node, because such jobs lie in many of them.
 //!
 //! A fire that is too much is put off, never dropped. Fires stand in line: each that is refused is promised
 //! the next instant that the rate leaves free, and one that comes for the first time does not pass those
@@ -10,11 +10,11 @@
 
 use crate::flows::Bucket;
 use crate::limits::{PUT_OFF_LEAST, PUT_OFF_MAX, QUOTAS_ASKED_MAX};
-use model::{Namespace, Rate, Span, Time};
+use model::{KeyId, Namespace, Rate, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a namespace may do.
+/// What a namespace may do, or a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// Fires of its recurring jobs, on this node; none: any number.
@@ -30,6 +30,9 @@ pub enum PutOff {
     Fires,
     /// More runs of the namespace wait than may.
     Waiting,
+    /// The same for what was made with the job's API key.
+    KeyFires,
+    KeyWaiting,
     /// Its queue's service level is broken, and its priority is low.
     Level,
 }
@@ -40,9 +43,29 @@ impl PutOff {
         match self {
             PutOff::Fires => "fires_quota",
             PutOff::Waiting => "waiting_quota",
+            PutOff::KeyFires => "key_fires_quota",
+            PutOff::KeyWaiting => "key_waiting_quota",
             PutOff::Level => "service_level",
         }
     }
+
+    /// The same reason, if it is the quota of a key.
+    const fn of_key(self) -> PutOff {
+        match self {
+            PutOff::Fires => PutOff::KeyFires,
+            PutOff::Waiting => PutOff::KeyWaiting,
+            other => other,
+        }
+    }
+}
+
+/// What is left of the fires that somebody may have on this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FiresLeft {
+    /// So many may fire now.
+    pub left: u32,
+    /// When one that asks now for the first time may fire.
+    pub next: Time,
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +83,9 @@ struct Known {
     others: Allowed,
     /// Whose fires were asked for, for those who count what waits.
     asked: BTreeSet<Namespace>,
+    /// Of API keys that have quotas.
+    keys: BTreeMap<KeyId, Line>,
+    keys_asked: BTreeSet<KeyId>,
 }
 
 /// Shared by the shards of a node; nobody holds it for longer than a question takes.
@@ -80,32 +106,72 @@ impl Quotas {
         }
     }
 
+    /// What keys may do from now on. One that was not told of may do anything; nobody is forgotten, and
+    /// there are no more keys than the server has.
+    pub fn set_keys(&self, told: &[(KeyId, Allowed)]) {
+        let mut known = self.known();
+        for (key, allowed) in told {
+            known.keys.entry(*key).or_default().allowed = *allowed;
+        }
+    }
+
     /// Whose fires were asked for since this was last called.
     pub fn take_asked(&self) -> BTreeSet<Namespace> {
         std::mem::take(&mut self.known().asked)
     }
 
-    /// May a recurring job of this namespace fire now? If not, why, and when to ask again. `late` is how
-    /// long the fire has waited, if it was put off before.
+    /// The same for keys.
+    pub fn take_keys_asked(&self) -> BTreeSet<KeyId> {
+        std::mem::take(&mut self.known().keys_asked)
+    }
+
+    /// What is left for a namespace; none if its fires are not limited.
+    pub fn left(&self, namespace: Namespace, now: Time) -> Option<FiresLeft> {
+        let known = self.known();
+        match known.lines.get(&namespace) {
+            Some(line) => line.left(now),
+            None => Line { allowed: known.others, ..Line::default() }.left(now),
+        }
+    }
+
+    /// What is left for a key that was told of.
+    pub fn key_left(&self, key: KeyId, now: Time) -> Option<FiresLeft> {
+        self.known().keys.get(&key).and_then(|line| line.left(now))
+    }
+
+    /// May a recurring job fire now, for its namespace and for the key that it was made with? If not, why,
+    /// and when to ask again. `late` is how long the fire has waited, if it was put off before. Nothing
+    /// is spent unless both say yes.
     pub(crate) fn ask(
         &self,
-        namespace: Namespace,
+        (namespace, key): (Namespace, Option<KeyId>),
         now: Time,
         late: Option<Span>,
     ) -> Result<(), (PutOff, Time)> {
         let mut known = self.known();
+        let known = &mut *known;
         if known.asked.len() < QUOTAS_ASKED_MAX {
             known.asked.insert(namespace);
         }
-        let others = known.others;
-        let Some(line) = known.lines.get_mut(&namespace) else {
-            if others == Allowed::default() {
-                return Ok(());
-            }
-            let line = Line { allowed: others, ..Line::default() };
-            return known.lines.entry(namespace).or_insert(line).ask(now, late);
-        };
-        line.ask(now, late)
+        if let Some(key) = key
+            && known.keys_asked.len() < QUOTAS_ASKED_MAX
+        {
+            known.keys_asked.insert(key);
+        }
+        if known.others != Allowed::default() {
+            let allowed = known.others;
+            known.lines.entry(namespace).or_insert_with(|| Line { allowed, ..Line::default() });
+        }
+        let mut of_namespace = known.lines.get_mut(&namespace);
+        let mut of_key = key.and_then(|key| known.keys.get_mut(&key));
+        if let Some(line) = &mut of_namespace {
+            line.ask(now, late)?;
+        }
+        if let Some(line) = &mut of_key {
+            line.ask(now, late).map_err(|(why, at)| (why.of_key(), at))?;
+        }
+        [of_namespace, of_key].into_iter().flatten().for_each(|line| line.spend(now));
+        Ok(())
     }
 }
 
@@ -116,93 +182,62 @@ pub(crate) fn again(now: Time, late: Span) -> Time {
 }
 
 impl Line {
+    fn bucket(&mut self, rate: Rate, now: Time) -> &mut Bucket {
+        match &mut self.bucket {
+            Some(bucket) if bucket.rate() == rate => {}
+            // What fired before is not known, and it is no limit that somebody else relies on.
+            other => *other = Some(Bucket::full(rate, now)),
+        }
+        self.bucket.get_or_insert_with(|| Bucket::full(rate, now))
+    }
+
+    /// Further away than anybody is promised: the clock ran wild and came back.
+    fn promised(&self, now: Time) -> Option<Time> {
+        self.promised.filter(|at| at.since(now) <= PUT_OFF_MAX)
+    }
+
     fn ask(&mut self, now: Time, late: Option<Span>) -> Result<(), (PutOff, Time)> {
         if self.allowed.crowded {
             return Err((PutOff::Waiting, again(now, late.unwrap_or(Span::ZERO))));
         }
         let Some(rate) = self.allowed.fires else { return Ok(()) };
-        let bucket = match &mut self.bucket {
-            Some(bucket) if bucket.rate() == rate => bucket,
-            // What fired before is not known, and it is no limit that somebody else relies on.
-            other => other.insert(Bucket::full(rate, now)),
-        };
-        let next = bucket.next(now);
-        // Further away than anybody is promised: the clock ran wild and came back.
-        let promised = self.promised.filter(|at| at.since(now) <= PUT_OFF_MAX);
+        let next = self.bucket(rate, now).next(now);
+        let promised = self.promised(now);
         let behind = late.is_none() && promised.is_some_and(|at| at > now);
         if next <= now && !behind {
-            bucket.spend(now);
             return Ok(());
         }
-        let cost = Span::from_micros(rate.per.micros() / i64::from(rate.starts.max(1)));
-        let after = promised.map_or(next, |at| at.plus(cost).max(next));
+        let after = promised.map_or(next, |at| at.plus(cost(rate)).max(next));
         let at = after.max(now.plus(PUT_OFF_STEP)).min(now.plus(PUT_OFF_MAX));
         self.promised = Some(at);
         Err((PutOff::Fires, at))
     }
+
+    /// One fires.
+    fn spend(&mut self, now: Time) {
+        if let Some(rate) = self.allowed.fires {
+            self.bucket(rate, now).spend(now);
+        }
+    }
+
+    fn left(&self, now: Time) -> Option<FiresLeft> {
+        let rate = self.allowed.fires?;
+        let bucket = self.bucket.filter(|bucket| bucket.rate() == rate);
+        let (left, next) =
+            bucket.map_or((rate.burst, now), |bucket| (bucket.left(now), bucket.next(now)));
+        let behind = self.promised(now).filter(|at| *at > now).map(|at| at.plus(cost(rate)));
+        Some(FiresLeft { left, next: behind.unwrap_or(now).max(next).max(now) })
+    }
+}
+
+/// The time in which the rate brings one.
+fn cost(rate: Rate) -> Span {
+    Span::from_micros(rate.per.micros() / i64::from(rate.starts.max(1)))
 }
 
 /// The least that a fire is put off: timers count in it.
 const PUT_OFF_STEP: Span = Span::from_millis(1);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const OURS: Namespace = Namespace(1);
-
-    fn at(millis: i64) -> Time {
-        Time::from_micros(millis * 1_000)
-    }
-
-    fn quotas(starts: u32, burst: u32) -> Quotas {
-        let quotas = Quotas::default();
-        let fires = Some(Rate { starts, per: Span::from_secs(60), burst });
-        quotas.set(&[(OURS, Allowed { fires, crowded: false })], Allowed::default());
-        quotas
-    }
-
-    #[test]
-    fn those_beyond_the_rate_stand_in_line_and_newcomers_behind_them() {
-        let quotas = quotas(60, 2);
-        let ask = |millis, late: Option<i64>| {
-            quotas.ask(OURS, at(millis), late.map(Span::from_millis)).map_err(|(_, at)| at)
-        };
-        assert_eq!((ask(0, None), ask(0, None)), (Ok(()), Ok(())), "the burst");
-        assert_eq!(ask(0, None), Err(at(1_000)));
-        assert_eq!(ask(0, None), Err(at(2_000)));
-        assert_eq!(ask(1_500, None), Err(at(3_000)), "there is one, and somebody waits for it");
-        assert_eq!(ask(1_500, Some(1_500)), Ok(()));
-        assert_eq!(ask(2_000, Some(2_000)), Ok(()));
-        assert_eq!(ask(3_000, Some(1_500)), Ok(()));
-        assert_eq!(ask(9_000, None), Ok(()), "nobody waits any more");
-    }
-
-    #[test]
-    fn nobody_is_promised_anything_far_away_and_others_are_not_held_up() {
-        let quotas = quotas(1, 1);
-        assert_eq!(quotas.ask(OURS, at(0), None), Ok(()));
-        for _ in 0..5 {
-            let (why, when) = quotas.ask(OURS, at(0), None).expect_err("too much");
-            assert!(why == PutOff::Fires && when <= at(0).plus(PUT_OFF_MAX), "{when:?}");
-        }
-        assert_eq!(quotas.ask(Namespace(2), at(0), None), Ok(()));
-        assert_eq!(quotas.take_asked(), [OURS, Namespace(2)].into());
-        assert_eq!(quotas.take_asked(), [].into());
-    }
-
-    #[test]
-    fn while_too_many_wait_one_looks_less_and_less_often() {
-        let quotas = Quotas::default();
-        quotas.set(&[], Allowed { fires: None, crowded: true });
-        let late = |secs| {
-            let asked = quotas.ask(OURS, at(0), Some(Span::from_secs(secs)));
-            asked.map_err(|(why, at)| (why, at.micros() / 1_000_000))
-        };
-        assert_eq!(late(0), Err((PutOff::Waiting, 1)));
-        assert_eq!(late(40), Err((PutOff::Waiting, 10)));
-        assert_eq!(late(86_400), Err((PutOff::Waiting, PUT_OFF_MAX.micros() / 1_000_000)));
-        quotas.set(&[(OURS, Allowed::default())], Allowed::default());
-        assert_eq!(late(40), Ok(()));
-    }
-}
+#[path = "quotas_tests.rs"]
+mod tests;

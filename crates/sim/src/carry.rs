@@ -40,6 +40,7 @@ impl World {
             }
             HostOutput::Shard(_, Output::Reply(id, answer)) => {
                 self.note(id.0 ^ answer_mark(&answer));
+                self.look_at_shed(id, &answer);
                 if self.nodes[node].cut_callers > self.now && !self.is_executor(id) {
                     return;
                 }
@@ -84,7 +85,7 @@ impl World {
         }
         self.maybe_fail(&call);
         let answer = crate::calls::carry(&self.store, &call);
-        self.watch_limits(&call);
+        self.watch_limits(&call, &answer);
         self.watch_starts(&call);
         self.note(answer_hash(&answer));
         if self.verbose {

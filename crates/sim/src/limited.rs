@@ -5,18 +5,19 @@
 //! than a limit allows, did more start than a rate allows, did something start that had expired? A limit that was lowered below what runs is
 //! kept as long as nothing new starts.
 //!
-//! In every second of these worlds recurring jobs have quotas as well (`quotas`): what they put off must come all
-//! the same, once, as the run of its instant, or the checker finds an instant without a verdict.
+//! In every second of these worlds recurring jobs have quotas as well (`fires.rs`), in other two of four queues have
+//! service levels (`levels.rs`).
 
 use crate::checker::Violation;
 use crate::rng::Rng;
 use crate::workload::{NAMESPACES, queues};
 use crate::world::World;
+use model::cluster::Take;
 use model::read::{Page, Read};
-use model::row::{Key, Row};
-use model::{Namespace, QueueRow, Rate, RunId, ShardId, Span, Text, Time, Token};
+use model::row::{Key, Row, RunRow};
+use model::{Namespace, NodeId, QueueRow, Rate, RunId, ShardId, Span, Text, Time, Token};
 use shard::command::{Answer, Command};
-use shard::{Allowed, Quotas, StoreCall, limits};
+use shard::{Event, StoreAnswer, StoreCall, limits};
 use std::collections::{BTreeMap, BTreeSet};
 use store::Store;
 
@@ -24,6 +25,8 @@ use store::Store;
 pub const LIMITED: u64 = 1 << 40;
 /// How far the clocks of two owners may lie apart: their starts are told by their own.
 const CLOCKS_APART: Span = Span::from_secs(2);
+/// Limits whose takeovers are counted.
+const STRICT: [u32; 2] = [1, 7];
 /// Starts of one queue or group that are remembered.
 const STARTS_KEPT: usize = 200;
 
@@ -37,44 +40,8 @@ pub struct Watch {
     rows: BTreeMap<Queue, QueueRow>,
     /// When runs of a queue, or of a group in it, started while this rate was in force.
     starts: BTreeMap<(Queue, Option<Text>), (Rate, Vec<Time>)>,
-}
-
-/// What namespaces may fire on each node. Their chances come from a source of their own, so that worlds
-/// without them are what they were.
-#[derive(Debug)]
-pub struct Fires {
-    of_nodes: Vec<Quotas>,
-    rng: Rng,
-}
-
-impl Fires {
-    pub fn new(seed: u64, nodes: u32) -> Option<Fires> {
-        let has = seed >= LIMITED && seed % 2 == 1;
-        let of_nodes = (0..nodes).map(|_| Quotas::default()).collect();
-        let mut fires = Fires { of_nodes, rng: Rng::new(!seed) };
-        fires.draw();
-        has.then_some(fires)
-    }
-
-    pub fn of(&self, node: usize) -> Quotas {
-        self.of_nodes.get(node).cloned().unwrap_or_default()
-    }
-
-    /// Somebody sets other quotas, or runs pile up, or there is room again.
-    pub fn draw(&mut self) {
-        let per = Span::from_secs(60);
-        let told = NAMESPACES.map(|namespace| {
-            let (starts, burst) = (self.rng.range(10, 120) as u32, self.rng.range(1, 5) as u32);
-            let fires = self.rng.per_mille(800).then_some(Rate { starts, per, burst });
-            (namespace, Allowed { fires, crowded: self.rng.per_mille(200) })
-        });
-        self.of_nodes.iter().for_each(|quotas| quotas.set(&told, Allowed::default()));
-    }
-
-    pub fn lift(&self) {
-        let free = NAMESPACES.map(|namespace| (namespace, Allowed::default()));
-        self.of_nodes.iter().for_each(|quotas| quotas.set(&free, Allowed::default()));
-    }
+    /// Who owned the shards last.
+    owners: BTreeMap<ShardId, NodeId>,
 }
 
 impl World {
@@ -87,7 +54,8 @@ impl World {
         for shard in 0..self.options.shards {
             for namespace in NAMESPACES {
                 for queue in queues(shard) {
-                    let limits = draw(&mut self.rng);
+                    let start_within = self.levels.draw();
+                    let limits = QueueRow { start_within, ..draw(&mut self.rng) };
                     self.client_asks(shard, Command::SetQueue { namespace, queue, limits });
                 }
             }
@@ -102,7 +70,8 @@ impl World {
         let shard = self.rng.below(u64::from(self.options.shards)) as u16;
         let namespace = NAMESPACES[self.rng.below(2) as usize];
         let queue = queues(shard)[self.rng.below(2) as usize].clone();
-        let limits = draw(&mut self.rng);
+        let start_within = self.levels.draw();
+        let limits = QueueRow { start_within, ..draw(&mut self.rng) };
         self.client_asks(shard, Command::SetQueue { namespace, queue, limits });
     }
 
@@ -170,15 +139,47 @@ impl World {
     }
 
     /// After a call that may have changed something.
-    pub(crate) fn watch_limits(&mut self, call: &StoreCall) {
-        let StoreCall::Commit(commits) = call else { return };
+    pub(crate) fn watch_limits(&mut self, call: &StoreCall, answer: &StoreAnswer) {
         if !self.is_limited() {
             return;
         }
+        if let (StoreCall::Take(takes), StoreAnswer::Take(taken)) = (call, answer) {
+            for take in takes.iter().zip(taken).filter(|(_, taken)| taken.is_some()).map(|(t, _)| t)
+            {
+                self.watch_takeover(take);
+            }
+        }
+        if let (StoreCall::Give(gives), StoreAnswer::Give(given)) = (call, answer) {
+            for give in gives.iter().zip(given).filter(|(_, given)| **given).map(|(give, _)| give) {
+                self.watch.owners.insert(give.shard, give.to);
+            }
+        }
+        let StoreCall::Commit(commits) = call else { return };
         for commit in commits {
             for detail in self.look_at(commit.shard) {
                 self.found.push(Violation { invariant: "limits_are_kept", detail });
             }
+        }
+    }
+
+    /// Was a shard taken from an owner that was lost, while as much of a queue ran as a strict limit
+    /// allows? Those are the moments at which a limit is easily exceeded.
+    fn watch_takeover(&mut self, take: &Take) {
+        let former = self.watch.owners.insert(take.shard, take.node);
+        if former.is_none_or(|former| former == take.node) {
+            return;
+        }
+        let leases = Read::Leases { after: None, limit: limits::READY_MAX };
+        let reads = [(take.shard, leases), (take.shard, Read::Queues)];
+        let Ok(pages) = self.store.inner().read(&reads) else { return };
+        let [Page::Leases(leases), Page::Queues(queues)] = &pages[..] else { return };
+        let is_full = queues.iter().any(|(queue, row)| {
+            let of = |run: &RunRow| (run.flow.namespace, &run.flow.queue) == (queue.0, &queue.1);
+            let running = leases.iter().filter(|(_, run)| of(run)).count();
+            STRICT.into_iter().any(|max| row.max_running == Some(max) && running == max as usize)
+        });
+        if is_full {
+            self.log.count(Event::TookOverFull);
         }
     }
 

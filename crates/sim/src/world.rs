@@ -7,7 +7,9 @@
 use crate::checker::Violation;
 use crate::clock::LocalClock;
 use crate::event::{Asker, Happens};
-use crate::limited::{Fires, Watch};
+use crate::fires::Fires;
+use crate::levels::Levels;
+use crate::limited::Watch;
 use crate::log::Log;
 use crate::options::Options;
 use crate::rng::Rng;
@@ -75,6 +77,8 @@ pub struct World {
     pub(crate) watch: Watch,
     /// Quotas of recurring jobs, in worlds that have them.
     pub(crate) fires: Option<Fires>,
+    /// Service levels of queues.
+    pub(crate) levels: Levels,
 }
 
 impl World {
@@ -110,6 +114,7 @@ impl World {
             found: Vec::new(),
             watch: Watch::default(),
             fires: Fires::new(seed, options.nodes),
+            levels: Levels::new(seed),
             options,
         };
         world.populate();

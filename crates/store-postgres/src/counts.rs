@@ -5,8 +5,8 @@ use crate::conn::{Conn, Param};
 use crate::error::Res;
 use crate::runs::bound;
 use model::id::SHARDS;
-use model::{Namespace, Slot, Span};
-use store::search::{NamespaceCounts, QueueCounts, SCAN_MAX};
+use model::{KeyId, Namespace, Slot, Span};
+use store::search::{QueueCounts, QuotaCounts, SCAN_MAX};
 use tokio_postgres::types::Type;
 
 /// Claimed runs are running, whatever their row says.
@@ -49,21 +49,44 @@ const NAMESPACE: &str = "SELECT
        WHERE namespace = $1 AND state IN (0, 1) LIMIT $2) AS living)";
 
 /// How much a namespace has, up to a bound.
-pub(crate) fn namespace(
-    conn: &mut Conn,
-    namespace: Namespace,
-    limit: usize,
-) -> Res<NamespaceCounts> {
+pub(crate) fn namespace(conn: &mut Conn, namespace: Namespace, limit: usize) -> Res<QuotaCounts> {
     let params: [Param<'_>; 3] = [
         (&i64::from(namespace.0), Type::INT8),
         (&bound(limit), Type::INT8),
         (&i64::from(SHARDS), Type::INT8),
     ];
     let rows = conn.query(NAMESPACE, &params)?;
-    let Some(row) = rows.first() else { return Ok(NamespaceCounts::default()) };
+    let Some(row) = rows.first() else { return Ok(QuotaCounts::default()) };
     let mut cols = cols(row, "runs", 0);
     let (ready, retrying, jobs): (usize, usize, usize) = (cols.num()?, cols.num()?, cols.num()?);
-    Ok(NamespaceCounts { waiting: (ready + retrying).min(limit), jobs })
+    Ok(QuotaCounts { waiting: (ready + retrying).min(limit), jobs })
+}
+
+/// What has a spec of its own (one-off jobs, and triggers with a payload), the other runs of recurring
+/// jobs, by the version whose spec says so, and those jobs.
+const KEY: &str = "SELECT
+    (SELECT count(*) FROM (SELECT 1 FROM duly.runs AS r
+       WHERE r.api_key = $1 AND r.state IN (2, 4)
+         AND NOT EXISTS (SELECT 1 FROM duly.leases AS l WHERE l.shard = r.shard AND l.run = r.id)
+       LIMIT $2) AS own),
+    (SELECT count(*) FROM (SELECT 1 FROM duly.specs AS s, LATERAL (SELECT 1 FROM duly.runs AS r
+       WHERE r.id > s.job AND r.id <= s.job || decode('ffffffffffffffff', 'hex')
+         AND r.version = s.version AND r.api_key IS NULL AND r.state IN (2, 4)
+         AND NOT EXISTS (SELECT 1 FROM duly.leases AS l WHERE l.shard = r.shard AND l.run = r.id)
+       LIMIT $2) AS of_job WHERE s.api_key = $1 LIMIT $2) AS of_jobs),
+    (SELECT count(*) FROM (SELECT 1 FROM duly.specs AS s
+       JOIN duly.jobs AS j ON j.id = s.job AND j.version = s.version
+       WHERE s.api_key = $1 AND j.state IN (0, 1) LIMIT $2) AS living)";
+
+/// What was made with an API key, up to a bound.
+pub(crate) fn key(conn: &mut Conn, key: KeyId, limit: usize) -> Res<QuotaCounts> {
+    let bits = key.bits() as i64;
+    let params: [Param<'_>; 2] = [(&bits, Type::INT8), (&bound(limit), Type::INT8)];
+    let rows = conn.query(KEY, &params)?;
+    let Some(row) = rows.first() else { return Ok(QuotaCounts::default()) };
+    let mut cols = cols(row, "runs", 0);
+    let (own, of_jobs, jobs): (usize, usize, usize) = (cols.num()?, cols.num()?, cols.num()?);
+    Ok(QuotaCounts { waiting: (own + of_jobs).min(limit), jobs })
 }
 
 /// A queue lives in one shard while it has one partition.

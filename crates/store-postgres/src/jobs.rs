@@ -7,7 +7,7 @@ use crate::table::Kind::{Bytes, Int, Text};
 use crate::table::Table;
 use model::id::ShardId;
 use model::row::{BacklogRow, JobRow};
-use model::{JobId, Spec, Time};
+use model::{JobId, KeyId, Spec, Time};
 use store::codec::codes::Code;
 use store::codec::encode;
 use store::codec::ids::{backlog_bytes, job_bytes, run_bytes};
@@ -47,7 +47,13 @@ pub(crate) static JOBS: Table = Table {
 pub(crate) static SPECS: Table = Table {
     name: "specs",
     key: &[("shard", Int), ("job", Bytes), ("version", Int)],
-    values: &[("namespace", Int), ("name", Text), ("body", Bytes), ("payload", Bytes)],
+    values: &[
+        ("namespace", Int),
+        ("name", Text),
+        ("body", Bytes),
+        ("payload", Bytes),
+        ("api_key", Int),
+    ],
     kept: &[],
     made: &[],
     rev: false,
@@ -122,6 +128,7 @@ pub(crate) fn spec_values(
         spec.name.as_deref(),
         encode::encode(spec)?,
         &*spec.payload,
+        spec.api_key.map(KeyId::bits),
     ])
 }
 

@@ -63,7 +63,7 @@ use model::cluster::{About, Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
 use model::row::{Commit, HistoryRow};
-use model::{Epoch, JobId, Namespace, NodeId, RunId, Span, Spec};
+use model::{Epoch, JobId, KeyId, Namespace, NodeId, RunId, Span, Spec};
 use origin::Origin;
 use pool::Pool;
 use search::People;
@@ -71,8 +71,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::search::{
-    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
-    Search, scan,
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, QuotaCounts, RunFound, Search,
+    scan,
 };
 use store::{Committed, Store, StoreAbout, StoreError};
 use tokio_postgres::types::Type;
@@ -361,8 +361,12 @@ impl Search for PostgresStore {
         &self,
         namespace: Namespace,
         limit: usize,
-    ) -> Result<NamespaceCounts, StoreError> {
+    ) -> Result<QuotaCounts, StoreError> {
         self.judge(self.searchers.with(|conn| counts::namespace(conn, namespace, limit)))
+    }
+
+    fn key_counts(&self, key: KeyId, limit: usize) -> Result<QuotaCounts, StoreError> {
+        self.judge(self.searchers.with(|conn| counts::key(conn, key, limit)))
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {

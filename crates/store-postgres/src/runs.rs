@@ -9,7 +9,7 @@ use crate::table::Kind::{Bytes, Int, Text};
 use crate::table::Table;
 use model::id::ShardId;
 use model::row::RunRow;
-use model::{FlowKey, JobId, RunId, Spec, Time};
+use model::{FlowKey, JobId, KeyId, RunId, Spec, Time};
 use std::sync::{Arc, LazyLock};
 use store::codec::codes::Code;
 use store::codec::encode;
@@ -48,7 +48,7 @@ pub(crate) static RUNS: Table = Table {
         ("start_by", Int),
         ("finish_by", Int),
     ],
-    kept: &[("body", Bytes), ("payload", Bytes)],
+    kept: &[("body", Bytes), ("payload", Bytes), ("api_key", Int)],
     // What is ready waits for a claimer, what is blocked for another run: neither for an instant.
     made: &[("bucket", "CASE WHEN x.state NOT IN (1, 2) THEN duly.bucket(x.due, clock) END")],
     rev: true,
@@ -86,6 +86,7 @@ pub(crate) fn values(shard: ShardId, row: &RunRow, body: Option<&Spec>) -> Res<V
         row.finish_by.map(Time::micros),
         body.map(encode::encode).transpose()?,
         body.map(|spec| &*spec.payload),
+        body.and_then(|spec| spec.api_key).map(KeyId::bits),
     ])
 }
 

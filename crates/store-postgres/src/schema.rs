@@ -23,12 +23,13 @@ use crate::conn::{Conn, WRITE};
 use crate::error::{Fault, OpenError, Res};
 use crate::queues::{QUEUES, STEP_3, STEP_4};
 use crate::starts::STEP_5;
-use crate::tables::{HOT, STEP_2, TABLES, key_tables};
+use crate::table::Table;
+use crate::tables::{HOT, STEP_2, STEP_6, TABLES, key_tables};
 use crate::{claims, functions, history, jobs, origin, runs};
 use model::id::SHARDS;
 
 /// The version this code writes, and the newest `min_reader`/`min_writer` it satisfies.
-pub(crate) const VERSION: i64 = 5;
+pub(crate) const VERSION: i64 = 6;
 
 /// Makes the tables where there are none; checks that others can be used by this code.
 pub(crate) fn migrate(conn: &mut Conn) -> Result<(), OpenError> {
@@ -79,6 +80,7 @@ fn step(conn: &mut Conn) -> Res<()> {
         Some(2) => limits(conn),
         Some(3) => levels(conn),
         Some(4) => starts(conn),
+        Some(5) => keys(conn),
         _ => Ok(()),
     }
 }
@@ -99,8 +101,20 @@ fn levels(conn: &mut Conn) -> Res<()> {
 fn starts(conn: &mut Conn) -> Res<()> {
     conn.run(STEP_5)?;
     conn.run(&functions::fence())?;
-    // Those of all tables: how they read their arrays has changed, and nothing else.
+    keys(conn)
+}
+
+/// From version 5 to 6, which counts for API keys. The functions of all tables are made here only, whatever
+/// version it began with: they name the columns that the steps add.
+fn keys(conn: &mut Conn) -> Res<()> {
+    conn.run(STEP_6)?;
+    // Nodes of version 5 call those of their own columns, also where this version made the tables.
+    let (runs, specs) = (runs::RUNS, jobs::SPECS);
+    let runs = Table { kept: &runs.kept[..runs.kept.len() - 1], ..runs };
+    let specs = Table { values: &specs.values[..specs.values.len() - 1], ..specs };
     let tables = [
+        &runs,
+        &specs,
         &runs::RUNS,
         &claims::LEASES,
         &claims::CHECKPOINTS,

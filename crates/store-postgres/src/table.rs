@@ -33,7 +33,7 @@ pub(crate) type Column = (&'static str, Kind);
 /// What a table is made of. `rev`: does a row count its changes? Those that do not have 1.
 /// `kept`: columns where a NULL in an update means "as it was"; they come last and are left out of
 /// `columns`. `made`: columns that the function itself computes.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
     pub name: &'static str,
     pub key: &'static [Column],

@@ -357,3 +357,14 @@ COMMENT ON COLUMN duly.keys_{n}.made IS 'the answer: 0 a job, 1 a run, 2 a backl
     };
     (0..3).map(table).collect()
 }
+
+/// What was made with an API key that has a quota of it. Nodes of a version before go on: what they make
+/// does not count for a key.
+pub(crate) const STEP_6: &str = r#"
+ALTER TABLE duly.runs ADD COLUMN IF NOT EXISTS api_key bigint;
+ALTER TABLE duly.specs ADD COLUMN IF NOT EXISTS api_key bigint;
+COMMENT ON COLUMN duly.runs.api_key IS 'of its own spec: the key that it was made with, if that key has a quota of what there is; NULL = nobody counts';
+COMMENT ON COLUMN duly.specs.api_key IS 'the key that the job was made with, if that key has a quota of what there is; NULL = nobody counts';
+CREATE INDEX IF NOT EXISTS runs_key ON duly.runs (api_key, state) WHERE api_key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS specs_key ON duly.specs (api_key) WHERE api_key IS NOT NULL;
+"#;

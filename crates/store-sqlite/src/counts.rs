@@ -5,10 +5,11 @@ use crate::error::Res;
 use crate::runs::bound;
 use crate::{history, runs};
 use model::id::SHARDS;
-use model::{Namespace, Slot, Time};
+use model::{KeyId, Namespace, Slot, Time};
 use rusqlite::{Connection, params};
+use store::codec::ids;
 use store::search::filter::is_failure;
-use store::search::{NamespaceCounts, Prune, Pruned, QueueCounts, SCAN_MAX};
+use store::search::{Prune, Pruned, QueueCounts, QuotaCounts, SCAN_MAX};
 
 pub(crate) const READY: &str = "SELECT count(*) FROM (SELECT 1 FROM runs AS r INDEXED BY runs_ready
        WHERE r.state = 2 AND r.shard = ?1 AND r.namespace = ?2 AND r.queue = ?3
@@ -81,11 +82,7 @@ const LIVING_JOBS: &str = "SELECT count(*) FROM (SELECT 1 FROM jobs
        WHERE namespace = ?1 AND state IN (0, 1) LIMIT ?2)";
 
 /// How much a namespace has, up to a bound.
-pub(crate) fn namespace(
-    conn: &Connection,
-    namespace: Namespace,
-    limit: usize,
-) -> Res<NamespaceCounts> {
+pub(crate) fn namespace(conn: &Connection, namespace: Namespace, limit: usize) -> Res<QuotaCounts> {
     let mut waiting = 0;
     for sql in WAITING {
         let mut statement = conn.prepare_cached(sql)?;
@@ -97,7 +94,48 @@ pub(crate) fn namespace(
     }
     let mut statement = conn.prepare_cached(LIVING_JOBS)?;
     let jobs: i64 = statement.query_row(params![namespace.0, bound(limit)], |row| row.get(0))?;
-    Ok(NamespaceCounts { waiting, jobs: usize::try_from(jobs).unwrap_or(0) })
+    Ok(QuotaCounts { waiting, jobs: usize::try_from(jobs).unwrap_or(0) })
+}
+
+/// What has a spec of its own: one-off jobs, and triggers with a payload.
+pub(crate) const KEY_OWN: &str = "SELECT count(*) FROM (SELECT 1 FROM runs AS r INDEXED BY runs_key
+       WHERE r.api_key = ?1 AND r.state IN (2, 4)
+         AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.shard = r.shard AND l.run = r.id)
+       LIMIT ?2)";
+/// The other runs of one version of a recurring job.
+pub(crate) const KEY_OF_JOB: &str =
+    "SELECT count(*) FROM (SELECT 1 FROM runs AS r INDEXED BY runs_id
+       WHERE r.id > ?1 AND r.id <= ?2 AND r.version = ?3 AND r.api_key IS NULL
+         AND r.state IN (2, 4)
+         AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.shard = r.shard AND l.run = r.id)
+       LIMIT ?4)";
+pub(crate) const KEY_SPECS: &str = "SELECT s.shard, s.job, s.version, j.state
+       FROM specs AS s INDEXED BY specs_key
+         LEFT JOIN jobs AS j ON j.shard = s.shard AND j.id = s.job AND j.version = s.version
+       WHERE s.api_key = ?1";
+
+/// What was made with an API key, up to a bound.
+pub(crate) fn key(conn: &Connection, key: KeyId, limit: usize) -> Res<QuotaCounts> {
+    let bits = key.bits() as i64;
+    let mut statement = conn.prepare_cached(KEY_OWN)?;
+    let own: i64 = statement.query_row(params![bits, bound(limit)], |row| row.get(0))?;
+    let (mut waiting, mut jobs) = (usize::try_from(own).unwrap_or(0), 0);
+    let mut of_job = conn.prepare_cached(KEY_OF_JOB)?;
+    let mut specs = conn.prepare_cached(KEY_SPECS)?;
+    let mut rows = specs.query(params![bits])?;
+    while (waiting < limit || jobs < limit)
+        && let Some(row) = rows.next()?
+    {
+        let mut cols = cols(row, "specs", 1);
+        let (job, version): (_, u32) = (cols.job()?, cols.num()?);
+        let is_living = matches!(cols.opt_int()?, Some(0 | 1));
+        jobs = jobs.saturating_add(is_living.into()).min(limit);
+        let left = bound(limit.saturating_sub(waiting));
+        let params = params![ids::job_bytes(job), ids::last_of(job), version, left];
+        let count: i64 = of_job.query_row(params, |row| row.get(0))?;
+        waiting += usize::try_from(count).unwrap_or(0);
+    }
+    Ok(QuotaCounts { waiting, jobs })
 }
 
 pub(crate) const OLD: &str = "SELECT shard, run, token, hid, finished, status FROM history

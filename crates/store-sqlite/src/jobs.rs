@@ -59,7 +59,7 @@ pub(crate) static SPECS: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&Shape {
         name: "specs",
         key: &["shard", "job", "version"],
-        values: &["namespace", "name", "body", "payload"],
+        values: &["namespace", "name", "body", "payload", "api_key"],
         kept: &[],
         rev: false,
     })
@@ -146,8 +146,13 @@ pub(crate) fn put_spec(
     let job = job_bytes(job);
     let key = params![shard.0, job, version];
     let Some(spec) = spec else { return SPECS.put(conn, key, None, expect) };
-    let values =
-        params![spec.namespace.0, spec.name.as_deref(), encode::encode(spec)?, &*spec.payload];
+    let values = params![
+        spec.namespace.0,
+        spec.name.as_deref(),
+        encode::encode(spec)?,
+        &*spec.payload,
+        spec.api_key.map(|key| key.bits() as i64),
+    ];
     SPECS.put(conn, key, Some(values), expect)
 }
 

@@ -51,7 +51,7 @@ use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
 use model::row::{Commit, HistoryRow};
-use model::{JobId, Namespace, RunId, Span, Spec, Time};
+use model::{JobId, KeyId, Namespace, RunId, Span, Spec, Time};
 use reserve::Reserve;
 use rusqlite::Connection;
 use std::fs::File;
@@ -61,8 +61,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::memory::Dump;
 use store::search::{
-    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
-    Search, scan,
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, QuotaCounts, RunFound, Search,
+    scan,
 };
 use store::{Committed, Refusal, Store, StoreAbout, StoreError};
 
@@ -435,8 +435,12 @@ impl Search for SqliteStore {
         &self,
         namespace: Namespace,
         limit: usize,
-    ) -> Result<NamespaceCounts, StoreError> {
+    ) -> Result<QuotaCounts, StoreError> {
         self.searching(|conn, _| counts::namespace(conn, namespace, limit))
+    }
+
+    fn key_counts(&self, key: KeyId, limit: usize) -> Result<QuotaCounts, StoreError> {
+        self.searching(|conn, _| counts::key(conn, key, limit))
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {

@@ -51,6 +51,9 @@ fn every_statement_seeks() {
         (vec![&*search::OF_JOB], "history_instants (planned_job=? AND (nominal,run)<(?,?))"),
         (vec![counts::WAITING[0]], "runs_ready (shard=? AND namespace=?)"),
         (vec![counts::WAITING[1]], "runs_retrying (shard=? AND namespace=?)"),
+        (vec![counts::KEY_OWN], "runs_key (api_key=? AND state=?)"),
+        (vec![counts::KEY_OF_JOB], "runs_id (id>? AND id<?)"),
+        (vec![counts::KEY_SPECS], "specs_key (api_key=?)"),
         (vec![counts::OLD, history::REMOVE], "INTEGER PRIMARY KEY (rowid"),
     ];
     for (statements, seek) in expected {

@@ -56,7 +56,7 @@ pub(crate) static RUNS: LazyLock<Table> = LazyLock::new(|| {
         name: "runs",
         key: &KEY,
         values: &VALUES,
-        kept: &["body", "payload"],
+        kept: &["body", "payload", "api_key"],
         rev: true,
     })
 });
@@ -83,6 +83,7 @@ pub(crate) fn put(
     let bucket = if on_wheel { Bucket::of(row.due, now).start.micros() } else { OFF_WHEEL };
     let body = row.body.as_ref().map(|spec| encode::encode(spec)).transpose()?;
     let payload = row.body.as_ref().map(|spec| &*spec.payload);
+    let api_key = row.body.as_ref().and_then(|spec| spec.api_key).map(|key| key.bits() as i64);
     let (flow, policy) = (&row.flow, &row.policy);
     let values = params![
         row.rev,
@@ -113,6 +114,7 @@ pub(crate) fn put(
         row.finish_by.map(Time::micros),
         body,
         payload,
+        api_key,
     ];
     RUNS.put(conn, key, Some(values), expect)
 }

@@ -12,7 +12,7 @@ use model::id::SHARDS;
 use rusqlite::Connection;
 
 /// The version this code writes, and the newest `min_reader`/`min_writer` it satisfies.
-pub(crate) const VERSION: i64 = 4;
+pub(crate) const VERSION: i64 = 5;
 /// "duly": tells our file from any other database.
 const APPLICATION: i64 = 0x6475_6c79;
 
@@ -308,6 +308,15 @@ const FOURTH: &str = "
 ALTER TABLE queues ADD COLUMN start_within INTEGER; -- microseconds; NULL = no service level
 ";
 
+/// Version 5: what was made with an API key that has a quota of it. Older code may go on using the file:
+/// what it makes does not count for a key.
+const FIFTH: &str = "
+ALTER TABLE runs ADD COLUMN api_key INTEGER;  -- of its own spec; NULL = nobody counts
+CREATE INDEX runs_key ON runs (api_key, state) WHERE api_key IS NOT NULL;
+ALTER TABLE specs ADD COLUMN api_key INTEGER; -- what the job was made with; NULL = nobody counts
+CREATE INDEX specs_key ON specs (api_key) WHERE api_key IS NOT NULL;
+";
+
 /// Makes the tables in an empty file; checks that others can be used by this code.
 pub(crate) fn migrate(conn: &Connection) -> Result<(), OpenError> {
     let application: i64 = pragma(conn, "application_id")?;
@@ -325,6 +334,9 @@ pub(crate) fn migrate(conn: &Connection) -> Result<(), OpenError> {
     }
     if version < 4 {
         step(conn, FOURTH, "UPDATE meta SET version = 4")?;
+    }
+    if version < 5 {
+        step(conn, FIFTH, "UPDATE meta SET version = 5")?;
     }
     Ok(())
 }

@@ -87,6 +87,7 @@ impl Bench {
             permanent: None,
             within: model::Within::default(),
             request_id: None,
+            api_key: None,
         };
         Bench {
             store,

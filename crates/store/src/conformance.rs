@@ -97,7 +97,7 @@ macro_rules! store_conformance {
             search: jobs_are_found_newest_first, runs_of_a_job_are_found_by_instant,
                 all_runs_are_found_unfinished_first, ends_come_last_one_first,
                 attempts_of_a_run_are_listed, verdicts_of_a_job_are_listed, queues_are_counted,
-                namespaces_are_counted,
+                namespaces_are_counted, keys_are_counted,
                 old_history_is_removed_in_slices, what_is_removed_takes_no_bytes;
         }
         #[test]

@@ -12,8 +12,7 @@
 
 use crate::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use crate::search::{
-    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
-    Search,
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, QuotaCounts, RunFound, Search,
 };
 use crate::{Committed, Refusal, Store, StoreAbout, StoreError};
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
@@ -21,7 +20,7 @@ use model::id::ShardId;
 use model::job::Spec;
 use model::read::{Page, Read};
 use model::row::{Change, Commit, Expect, HistoryRow, HoldRow, Key, Row};
-use model::{JobId, Namespace, RunId, Span, Time};
+use model::{JobId, KeyId, Namespace, RunId, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -223,8 +222,12 @@ impl<S: Search> Search for FaultyStore<S> {
         &self,
         namespace: Namespace,
         limit: usize,
-    ) -> Result<NamespaceCounts, StoreError> {
+    ) -> Result<QuotaCounts, StoreError> {
         self.inner.namespace_counts(namespace, limit)
+    }
+
+    fn key_counts(&self, key: KeyId, limit: usize) -> Result<QuotaCounts, StoreError> {
+        self.inner.key_counts(key, limit)
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {

@@ -18,7 +18,7 @@ pub use filter::{CauseKind, FindJobs, FindRuns, States};
 
 use crate::{StoreAbout, StoreError};
 use model::row::{HistoryRow, JobRow, LeaseRow, RunRow};
-use model::{JobId, Namespace, RunId, Span, Spec, Text, Time};
+use model::{JobId, KeyId, Namespace, RunId, Span, Spec, Text, Time};
 use std::sync::Arc;
 
 /// Rows that one call looks at.
@@ -50,7 +50,10 @@ pub trait Search: Send + Sync {
         &self,
         namespace: Namespace,
         limit: usize,
-    ) -> Result<NamespaceCounts, StoreError>;
+    ) -> Result<QuotaCounts, StoreError>;
+    /// The same of what was made with an API key, where specs say so (`Spec::api_key`): its one-off jobs,
+    /// its recurring jobs and their runs.
+    fn key_counts(&self, key: KeyId, limit: usize) -> Result<QuotaCounts, StoreError>;
     /// Removes old history, a slice at a time: the caller goes on at `next` until there is none. A
     /// store may keep a day (UTC) until all of it is old.
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError>;
@@ -123,7 +126,7 @@ pub struct QueueCounts {
 
 /// What quotas are about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NamespaceCounts {
+pub struct QuotaCounts {
     /// Runs that are ready or between two attempts. Those that wait for their time cost nothing but
     /// room, and those that run are on their way out.
     pub waiting: usize,

@@ -377,9 +377,21 @@ pub struct ApiKey {
     pub name: Option<String>,
     pub created_at: String,
     pub revoked_at: Option<String>,
-    /// Null: as many as its namespace.
+    /// Null: as many as its namespace; also for those that follow.
     #[serde(default)]
     pub submissions_per_s: Option<u32>,
+    /// Of the requests that submit.
+    #[serde(default)]
+    pub bytes_per_s: Option<u32>,
+    /// Runs that wait, of jobs that were made with it.
+    #[serde(default)]
+    pub waiting: Option<u32>,
+    /// Recurring jobs that were made with it.
+    #[serde(default)]
+    pub jobs: Option<u32>,
+    /// Fires of those jobs.
+    #[serde(default)]
+    pub fires_per_min: Option<u32>,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

@@ -7,6 +7,7 @@
 use super::Flows;
 use super::limited::Limited;
 use super::turns::Queue;
+use crate::planted::Bug;
 use model::{Namespace, Text, Time};
 
 /// What became of a queue's level.
@@ -40,7 +41,8 @@ impl Flows {
                 continue;
             }
             let oldest = self.queues.get(queue).and_then(Queue::oldest);
-            let late = limited.is_late_by(oldest, self.now);
+            let stays = limited.late && self.planted.is(Bug::LevelStaysBroken);
+            let late = limited.is_late_by(oldest, self.now) || stays;
             if late != limited.late {
                 limited.late = late;
                 let (namespace, name) = queue.clone();

@@ -70,6 +70,13 @@ impl Bucket {
         self.full = self.full.clamp(now, now + self.size()) + self.cost();
     }
 
+    /// Whole starts that are there.
+    pub fn left(&self, now: Time) -> u32 {
+        let missing = (self.full - self.at(now)).clamp(0, self.size());
+        let left = (self.size() - missing) / self.cost().max(1);
+        u32::try_from(left).unwrap_or(u32::MAX)
+    }
+
     fn is_full(&self, now: Time) -> bool {
         self.full <= self.at(now)
     }

@@ -27,7 +27,7 @@ impl Shard {
             return Some((PutOff::Level, again(now, late)));
         }
         let waited = is_put_off(job).then_some(late);
-        self.quotas.ask(spec.namespace, now, waited).err()
+        self.quotas.ask((spec.namespace, spec.api_key), now, waited).err()
     }
 
     /// The job is looked at again then. `due` is when the first instant that waits was due.

@@ -188,3 +188,41 @@ fn a_herd_that_falls_due_leaves_others_on_time() {
         assert!(commits <= 2, "the herd goes first");
     }
 }
+
+/// The bound that the guide states: a run starts at the latest with the eighth start for each run that was
+/// ready before it, itself included; whatever comes afterwards, of whatever level and group. And a claim
+/// is never given less than there is.
+#[test]
+fn nobody_waits_for_more_than_eight_starts_for_each_run_before_it() {
+    for seed in 0..40_u64 {
+        let mut state = seed;
+        let mut below = |n: u64| {
+            state = model::hash::mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
+            state % n
+        };
+        let mut world = World::new();
+        let mut latest: BTreeMap<RunId, usize> = BTreeMap::new();
+        let mut started = 0;
+        for step in 0..60 {
+            for _ in 0..below(3) {
+                let group = ["a", "b", "c", "d"][below(4) as usize];
+                let priority = [0, 3, 5, 9, 9][below(5) as usize];
+                let spec = Spec { priority, ..grouped(group) };
+                let new = world.submit_many(&spec, 1 + below(9) as usize);
+                // Of those that came at the same instant nobody was before the others.
+                let before = latest.len() + new.len();
+                latest.extend(new.into_iter().map(|run| (run, started + 8 * before)));
+                world.secs(1);
+            }
+            let (asked, waiting) = (below(8) as usize, latest.len());
+            let leased = if asked == 0 { Vec::new() } else { world.claim(asked) };
+            assert_eq!(leased.len(), asked.min(waiting), "seed {seed}, step {step}");
+            for one in leased {
+                started += 1;
+                let bound = latest.remove(&one.run).expect("it waited");
+                assert!(started <= bound, "seed {seed}, step {step}: start {started} of {bound}");
+                world.succeed(&one);
+            }
+        }
+    }
+}

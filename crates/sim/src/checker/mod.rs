@@ -105,6 +105,7 @@ checks! {
     submissions::answered_submissions_are_stored,
     submissions::refused_submissions_leave_nothing,
     submissions::poison_is_isolated,
+    submissions::only_low_priorities_are_shed,
     keys::one_answer_per_key,
     keys::one_job_per_key,
     changes::answered_changes_are_stored,

@@ -4,7 +4,7 @@ use super::Report;
 use super::view::{View, heard, may_be_done};
 use crate::log::Op;
 use model::row::{BacklogKind, Made};
-use model::{Cause, JobId, RunId};
+use model::{Cause, JobId, Priority, RunId};
 use shard::command::{Answer, Command, Refused, Submitted};
 use std::collections::BTreeMap;
 
@@ -127,6 +127,35 @@ pub(super) fn poison_is_isolated(view: &View<'_>, report: &mut Report) {
     }
 }
 
+/// **Rule.** What is shed is of a low priority, and is to run at once.
+///
+/// **Why.** A queue that is late takes no more of what can wait, so that the rest is not late as well.
+/// **Without it** an urgent job is refused because of a backlog that it should have passed.
+pub(super) fn only_low_priorities_are_shed(view: &View<'_>, report: &mut Report) {
+    for op in &view.log.ops {
+        match (&op.command, heard(op)) {
+            (Command::Submit(jobs), Some(Answer::Submitted(items))) => {
+                let shed = jobs.iter().zip(items).filter(|(_, item)| **item == Err(Refused::Shed));
+                for (job, _) in shed {
+                    let recurs = job.spec.schedule.is_recurring();
+                    if !Priority::is_low(job.spec.priority) || recurs {
+                        let (priority, id) = (job.spec.priority, job.id);
+                        report.add(format!("{id} of priority {priority} was shed: {op:?}"));
+                    }
+                }
+            }
+            (Command::Trigger { job, .. }, Some(Answer::Refused(Refused::Shed))) => {
+                let mut specs = view.specs_of(*job).peekable();
+                let known = specs.peek().is_some();
+                if known && !specs.any(|spec| Priority::is_low(spec.priority)) {
+                    report.add(format!("a trigger of {job}, which is not low, was shed: {op:?}"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 fn is_poison(command: &Command) -> bool {
     match command {
         Command::Submit(jobs) => jobs.iter().any(|job| &*job.spec.payload == POISON),
@@ -142,7 +171,7 @@ fn is_poison(command: &Command) -> bool {
 mod tests {
     use super::super::testing::*;
     use model::row::Made;
-    use model::{Cause, RunId, Time};
+    use model::{Cause, RunId, Spec, Time};
     use shard::command::{Answer, Command, Refused};
 
     #[test]
@@ -177,6 +206,27 @@ mod tests {
         assert!(world.broken("answered_submissions_are_stored"));
         world.attempt(run, 1, |_| {});
         assert!(!world.broken("answered_submissions_are_stored"));
+    }
+
+    #[test]
+    fn what_is_low_and_for_now_may_be_shed_and_nothing_else() {
+        for (spec, may) in [
+            (Spec { priority: 4, ..one_off("q") }, true),
+            (Spec { priority: 5, ..one_off("q") }, false),
+            (Spec { priority: 0, ..every(10) }, false),
+        ] {
+            let mut world = World::new();
+            let shed = Answer::Submitted(vec![Err(Refused::Shed)]);
+            world.ask(Command::Submit(vec![new_job(1, spec)]), shed);
+            assert_eq!(world.broken("only_low_priorities_are_shed"), !may);
+        }
+        for (priority, may) in [(4, true), (5, false)] {
+            let mut world = World::new();
+            let job = world.submit(1, Spec { priority, ..every(10) });
+            let trigger = Command::Trigger { job, id: 7, payload: None, key: None };
+            world.ask(trigger, Answer::Refused(Refused::Shed));
+            assert_eq!(world.broken("only_low_priorities_are_shed"), !may);
+        }
     }
 
     #[test]

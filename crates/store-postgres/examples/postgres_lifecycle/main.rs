@@ -291,6 +291,7 @@ fn spec() -> Arc<Spec> {
         permanent: None,
         within: model::Within::default(),
         request_id: None,
+        api_key: None,
     })
 }
 

@@ -5,15 +5,14 @@ use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
 use model::row::{Commit, HistoryRow};
-use model::{JobId, Namespace, RunId, Span, Spec, Time};
+use model::{JobId, KeyId, Namespace, RunId, Span, Spec, Time};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use store::catalog::{Catalog, Changed, Entry, EntryChange, List, Place};
 use store::conformance::TestStore;
 use store::search::{
-    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
-    Search,
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, QuotaCounts, RunFound, Search,
 };
 use store::{Committed, Store, StoreAbout, StoreError};
 use store_sqlite::{OpenError, SqliteStore};
@@ -131,8 +130,12 @@ impl Search for Moved {
         &self,
         namespace: Namespace,
         limit: usize,
-    ) -> Result<NamespaceCounts, StoreError> {
+    ) -> Result<QuotaCounts, StoreError> {
         self.store.namespace_counts(namespace, limit)
+    }
+
+    fn key_counts(&self, key: KeyId, limit: usize) -> Result<QuotaCounts, StoreError> {
+        self.store.key_counts(key, limit)
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {

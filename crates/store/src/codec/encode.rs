@@ -12,8 +12,8 @@
 use super::NotKnown;
 use model::job::{CatchUp, Overlap};
 use model::{
-    Broker, Bytes, Dialect, Dst, Gap, Namespace, Policy, Repeat, ScheduleSpec, Span, Spec, Target,
-    Text, Time, When, Within,
+    Broker, Bytes, Dialect, Dst, Gap, KeyId, Namespace, Policy, Repeat, ScheduleSpec, Span, Spec,
+    Target, Text, Time, When, Within,
 };
 
 const VERSION: u8 = 1;
@@ -54,6 +54,7 @@ const RABBITMQ: u8 = 29;
 const ROUTING_KEY: u8 = 30;
 const START_WITHIN: u8 = 31;
 const FINISH_WITHIN: u8 = 32;
+const API_KEY: u8 = 33;
 
 pub fn encode(spec: &Spec) -> Result<Vec<u8>, NotKnown> {
     let mut out = Writer(Vec::with_capacity(160));
@@ -137,6 +138,9 @@ pub fn encode(spec: &Spec) -> Result<Vec<u8>, NotKnown> {
     out.text(REQUEST_ID, spec.request_id.as_deref());
     out.signed_field(START_WITHIN, spec.within.start.map(Span::micros));
     out.signed_field(FINISH_WITHIN, spec.within.finish.map(Span::micros));
+    if let Some(key) = spec.api_key {
+        out.field(API_KEY, |out| out.number(key.bits()));
+    }
     Ok(out.0)
 }
 
@@ -185,6 +189,7 @@ pub fn decode(body: &[u8], payload: Bytes) -> Option<Spec> {
         permanent: None,
         within: Within::default(),
         request_id: None,
+        api_key: None,
     };
     let mut input = Reader(rest);
     while !input.0.is_empty() {
@@ -257,6 +262,7 @@ pub fn decode(body: &[u8], payload: Bytes) -> Option<Spec> {
             CATCH_UP => spec.catch_up = field.catch_up()?,
             PERMANENT => spec.permanent = Some(field.narrow_list()?.into()),
             REQUEST_ID => spec.request_id = Some(field.text()?.into()),
+            API_KEY => spec.api_key = Some(KeyId::from_bits(field.number()?)),
             _ => {}
         }
     }

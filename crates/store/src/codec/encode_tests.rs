@@ -50,6 +50,7 @@ fn every_field_round_trips() {
     assert_eq!(encode(&bare).expect("known")[0], VERSION, "old files stay readable by old code");
     let mut odd = Spec::clone(&full);
     odd.name = Some("".into());
+    odd.api_key = KeyId::parse("ffffffffffff");
     odd.queue = "x".repeat(300).into();
     odd.namespace = Namespace(u32::MAX);
     odd.policy.cap = Span::from_micros(i64::MIN);

@@ -95,6 +95,7 @@ pub fn spec(payload: &[u8]) -> Arc<Spec> {
         permanent: Some(Arc::from([400, 422])),
         within: model::Within { start: Some(Span::from_secs(5)), finish: None },
         request_id: Some("req-1".into()),
+        api_key: None,
     })
 }
 

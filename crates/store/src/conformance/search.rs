@@ -2,16 +2,18 @@
 //! found, in which order, in pages of any size.
 
 use super::TestStore;
-use super::desk::{Desk, insert, insert_lease, insert_run};
+use super::desk::{Desk, insert, insert_lease, insert_run, update_run};
 use super::sample::{self, history, job_id, lease, run};
 use crate::MemoryStore;
 use crate::search::{
-    CauseKind, FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, QueueCounts, RunFound,
+    CauseKind, FindJobs, FindRuns, Found, JobFound, Prune, QueueCounts, QuotaCounts, RunFound,
     States,
 };
 use model::id::{SHARDS, Slot};
-use model::row::{Change, HistoryRow, JobRow, JobState, Key, Row};
-use model::{Cause, JobId, Namespace, RunId, RunState, Span, Spec, Status, Text, Time, When};
+use model::row::{Change, HistoryRow, JobRow, JobState, Key, Row, RunRow};
+use model::{
+    Cause, JobId, KeyId, Namespace, RunId, RunState, ShardId, Span, Spec, Status, Text, Time, When,
+};
 use std::sync::Arc;
 
 const OURS: Namespace = Namespace(7);
@@ -55,7 +57,7 @@ const ENDS: [(Status, RunState); 4] = [
 ];
 
 /// One job with its rows, of a kind that the seed decides.
-fn job(seed: u64, shard: model::ShardId, n: u64) -> Vec<Change> {
+fn job(seed: u64, shard: ShardId, n: u64) -> Vec<Change> {
     let p = |place: u64, below: u64| pick(seed, n * 100 + place, below);
     let id = job_id(shard, n);
     let namespace = Namespace(7 + u32::from(p(0, 4) == 0));
@@ -407,10 +409,74 @@ pub fn namespaces_are_counted(store: &dyn TestStore) {
         desk.commit(changes);
     }
     let counts = |namespace, limit| store.namespace_counts(namespace, limit);
-    assert_eq!(counts(OURS, 100), Ok(NamespaceCounts { waiting: 6, jobs: 6 }));
-    assert_eq!(counts(OURS, 5), Ok(NamespaceCounts { waiting: 5, jobs: 5 }), "up to a bound");
-    assert_eq!(counts(Namespace(8), 100), Ok(NamespaceCounts { waiting: 3, jobs: 0 }));
-    assert_eq!(counts(Namespace(9), 100), Ok(NamespaceCounts::default()));
+    assert_eq!(counts(OURS, 100), Ok(QuotaCounts { waiting: 6, jobs: 6 }));
+    assert_eq!(counts(OURS, 5), Ok(QuotaCounts { waiting: 5, jobs: 5 }), "up to a bound");
+    assert_eq!(counts(Namespace(8), 100), Ok(QuotaCounts { waiting: 3, jobs: 0 }));
+    assert_eq!(counts(Namespace(9), 100), Ok(QuotaCounts::default()));
+}
+
+/// What specs say that it was made with a key: one-off jobs, recurring ones, and their runs, each once.
+pub fn keys_are_counted(store: &dyn TestStore) {
+    let (ours, other) = (KeyId::from_bits(0xffff_0000_0001), KeyId::from_bits(7));
+    let with = |key| Arc::new(Spec { api_key: key, ..(*sample::spec(b"x")).clone() });
+    for shard in [0, 9, SHARDS - 1] {
+        let mut desk = Desk::open(store, shard);
+        let now = desk.now();
+        let mut changes = Vec::new();
+        let one_off = |n, state, key| {
+            let mut row = run(RunId::new(job_id(ShardId(shard), n), Cause::OneOff), state, now);
+            row.body = Some(with(key));
+            row
+        };
+        let claimed = one_off(1, RunState::Ready, Some(ours));
+        changes.push(insert_lease(&lease(claimed.id, 9, now)));
+        let moved = one_off(2, RunState::Scheduled, Some(ours));
+        let one_offs = [
+            claimed,
+            moved.clone(),
+            one_off(3, RunState::Ready, Some(ours)),
+            one_off(4, RunState::Dead, Some(ours)),
+            one_off(5, RunState::Ready, Some(other)),
+            one_off(6, RunState::Ready, None),
+        ];
+        changes.extend(one_offs.iter().map(insert_run));
+        // A job whose second version is in force, and another that has ended.
+        for (n, state) in [(20, JobState::Paused), (21, JobState::Ended)] {
+            let id = job_id(desk.shard, n);
+            let row = JobRow { state, version: 2, ..sample::job(id, None) };
+            changes.push(insert(Key::Job(id), Row::Job(row)));
+            for version in [1, 2] {
+                changes.push(insert(Key::Spec(id, version), Row::Spec(with(Some(ours)))));
+            }
+            for (at, version) in [(1, 1), (2, 2)] {
+                let id = RunId::new(id, Cause::Occurrence(Time::from_secs(at)));
+                changes.push(insert_run(&RunRow { version, ..run(id, RunState::Ready, now) }));
+            }
+            // One with a payload, and so with a spec, of its own.
+            let mut own = run(RunId::new(id, Cause::Trigger(5)), RunState::Retrying, now);
+            (own.body, own.version) = (Some(with(Some(ours))), 2);
+            changes.push(insert_run(&own));
+        }
+        let id = job_id(desk.shard, 30);
+        changes.extend(recurring(id, OURS, JobState::Active, "nobody's"));
+        let nobodys = RunId::new(id, Cause::Occurrence(Time::from_secs(1)));
+        changes.push(insert_run(&run(nobodys, RunState::Ready, now)));
+        desk.commit(changes);
+        // A change without a body leaves whose it is.
+        let due = RunRow { rev: 2, state: RunState::Ready, body: None, ..moved };
+        desk.commit(vec![update_run(&due, 1)]);
+    }
+    let counts = |key, limit| store.key_counts(key, limit);
+    // 2 one-offs, and of each of two jobs one run per version and a trigger; one job is alive.
+    assert_eq!(counts(ours, 100), Ok(QuotaCounts { waiting: 24, jobs: 3 }));
+    assert_eq!(counts(ours, 2), Ok(QuotaCounts { waiting: 2, jobs: 2 }), "up to a bound");
+    assert_eq!(
+        counts(ours, 10),
+        Ok(QuotaCounts { waiting: 10, jobs: 3 }),
+        "in the middle of a job"
+    );
+    assert_eq!(counts(other, 100), Ok(QuotaCounts { waiting: 3, jobs: 0 }));
+    assert_eq!(counts(KeyId::from_bits(8), 100), Ok(QuotaCounts::default()));
 }
 
 /// An end a day, and bounds between two days: a store may keep a day until all of it is old.

@@ -3,12 +3,12 @@
 use super::{Data, MemoryStore};
 use crate::search::filter::{is_end, is_failure};
 use crate::search::{
-    FindJobs, FindRuns, Found, JobFound, NamespaceCounts, Prune, Pruned, QueueCounts, RunFound,
+    FindJobs, FindRuns, Found, JobFound, Prune, Pruned, QueueCounts, QuotaCounts, RunFound,
     SCAN_MAX, Search,
 };
 use crate::{StoreAbout, StoreError};
 use model::row::{HistoryRow, JobState};
-use model::{Cause, JobId, Namespace, RunId, RunState, Span, Text, Time, Token};
+use model::{Cause, JobId, KeyId, Namespace, RunId, RunState, Span, Text, Time, Token};
 use std::cmp::Reverse;
 
 impl Data {
@@ -167,7 +167,7 @@ impl Search for MemoryStore {
         &self,
         namespace: Namespace,
         limit: usize,
-    ) -> Result<NamespaceCounts, StoreError> {
+    ) -> Result<QuotaCounts, StoreError> {
         let state = self.state();
         let waits = |run: &RunFound| match run {
             RunFound::Live { row, lease: None, .. } => {
@@ -179,10 +179,29 @@ impl Search for MemoryStore {
         let jobs = state.data.shards.iter().flat_map(|shard| shard.tables.jobs.values());
         let lives = |state| matches!(state, JobState::Active | JobState::Paused);
         let jobs = jobs.filter(|job| job.row.namespace == namespace && lives(job.row.state));
-        Ok(NamespaceCounts {
+        Ok(QuotaCounts {
             waiting: state.data.live_runs().filter(waits).take(limit).count(),
             jobs: jobs.take(limit).count(),
         })
+    }
+
+    fn key_counts(&self, key: KeyId, limit: usize) -> Result<QuotaCounts, StoreError> {
+        let state = self.state();
+        let shards = || state.data.shards.iter().map(|shard| &shard.tables);
+        let runs = shards().flat_map(|tables| tables.runs.values().map(move |run| (tables, run)));
+        let waiting = runs.filter(|(tables, run)| {
+            let spec = tables.spec(run.row.id, run.row.version);
+            matches!(run.row.state, RunState::Ready | RunState::Retrying)
+                && !tables.leases.contains_key(&run.row.id)
+                && spec.is_some_and(|spec| spec.api_key == Some(key))
+        });
+        let jobs = shards().flat_map(|tables| tables.jobs.values().map(move |job| (tables, job)));
+        let jobs = jobs.filter(|(tables, job)| {
+            let spec = tables.specs.get(&(job.row.id, job.row.version));
+            matches!(job.row.state, JobState::Active | JobState::Paused)
+                && spec.is_some_and(|spec| spec.api_key == Some(key))
+        });
+        Ok(QuotaCounts { waiting: waiting.take(limit).count(), jobs: jobs.take(limit).count() })
     }
 
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {

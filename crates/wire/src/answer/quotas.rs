@@ -13,14 +13,31 @@ pub struct Quotas {
     pub in_flight: Option<u32>,
     /// None: what is submitted is not limited.
     pub items: Vec<Quota>,
-    /// What the namespace may have, in the whole cluster, and has; none: as much as it wants.
+    /// What there may be, in the whole cluster, and is; none: as much as the caller wants.
     pub counts: Vec<QuotaCount>,
+    /// Fires of recurring jobs; none: they are not limited.
+    pub fires: Vec<QuotaFires>,
 }
 
-/// How much of something a namespace may have.
+/// How often recurring jobs may fire, as it stands at the node that was asked.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct QuotaFires {
+    /// namespace (all jobs of the namespace), key (those that were made with this API key).
+    pub name: String,
+    /// This node's part.
+    pub per_min: f64,
+    pub burst: u32,
+    /// So many may fire now.
+    pub remaining: u32,
+    /// When a job may fire whose time comes now: others may stand in line before it.
+    pub next_at: String,
+}
+
+/// How much of something there may be.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QuotaCount {
-    /// waiting (runs that are ready or between two attempts), jobs (recurring ones).
+    /// waiting (runs of the namespace that are ready or between two attempts), jobs (recurring ones);
+    /// key_waiting, key_jobs (what of it was made with this API key).
     pub name: String,
     pub limit: u32,
     /// As counted now; where it is far beyond the limit, at least so many.
@@ -31,7 +48,7 @@ pub struct QuotaCount {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Quota {
     /// namespace (submissions of the namespace), key (submissions with this API key), bytes (of the
-    /// namespace's requests).
+    /// namespace's requests), key_bytes (of requests with this API key).
     pub name: String,
     /// This node's part.
     pub per_s: f64,

@@ -82,7 +82,7 @@ pub struct Occurrence {
 /// Why a recurring job fires later than its time.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Delayed {
-    /// fires_quota, waiting_quota or service_level.
+    /// fires_quota, waiting_quota, key_fires_quota, key_waiting_quota or service_level.
     pub reason: String,
     /// When it fired; null while it waits.
     pub fired_at: Option<String>,
