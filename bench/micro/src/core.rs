@@ -56,6 +56,7 @@ fn spec(when: When) -> Spec {
         permanent: None,
         within: model::Within::default(),
         request_id: None,
+        origin: model::Origin::default(),
     }
 }
 

@@ -272,6 +272,7 @@ fn description(queue: &Text, when: &When, url: Option<&str>) -> Spec {
         permanent: None,
         within: model::Within::default(),
         request_id: None,
+        origin: model::Origin::default(),
         catch_up: CatchUp::default(),
     }
 }

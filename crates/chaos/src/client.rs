@@ -140,6 +140,7 @@ impl Client {
             permanent: None,
             within: model::Within::default(),
             request_id: None,
+            origin: model::Origin::default(),
             catch_up: CatchUp::default(),
         };
         (body, spec)

@@ -220,6 +220,7 @@ fn description(queue: &Limited, group: Option<&str>, url: &str, payload: &Value)
         permanent: None,
         within: model::Within::default(),
         request_id: None,
+        origin: model::Origin::default(),
         catch_up: CatchUp::default(),
     }
 }

@@ -167,7 +167,7 @@ impl Maker<'_> {
             let job = item
                 .and_then(|text| self.pay().map(|()| text))
                 .and_then(|text| read(api, namespace, text, &pointer(place), key))
-                .map(|job| asked_by(job, &self.request_id));
+                .map(|job| asked_by(job, &self.request_id, &self.submitter.caller));
             let job = match job {
                 Ok(job) => self.admit(&job).await.map(|()| job),
                 Err(refusal) => Err(refusal),

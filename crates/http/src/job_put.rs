@@ -35,7 +35,7 @@ pub async fn put(
     let text = json_text(&body)?;
     let wanted = read_if_match(&headers)?;
     let job = jobs::read(&api, namespace, text, "", None)?;
-    let mut job = jobs::asked_by(job, &request_id);
+    let mut job = jobs::asked_by(job, &request_id, &submitter.caller);
     let existing = find_existing(&api, namespace, &name).await?;
     let mut spec = (*job.spec).clone();
     match (&spec.name, JobId::parse(&name)) {
@@ -134,8 +134,8 @@ async fn replace(
 
 /// Who asked is not part of what was asked for.
 fn is_same(new: &Spec, old: &Spec) -> bool {
-    let new = Spec { request_id: old.request_id.clone(), ..new.clone() };
-    new == *old
+    let (request_id, origin) = (old.request_id.clone(), old.origin.clone());
+    Spec { request_id, origin, ..new.clone() } == *old
 }
 
 async fn answer(api: &Api, namespace: Namespace, id: JobId, status: StatusCode) -> Answered {

@@ -5,8 +5,8 @@ use crate::limits::KEY_MAX;
 use crate::quota::Submitter;
 use crate::quota_counts::Adds;
 use crate::refusal::{Answered, Refusal, unexpected};
-use crate::tenant::Tenant;
-use crate::{Api, Shared, naming, spec, warnings};
+use crate::tenant::{Caller, Tenant};
+use crate::{Api, Shared, naming, spec, versions, warnings};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -37,7 +37,7 @@ pub async fn create(
     let text = json_text(&body)?;
     let header = key_header(&headers)?;
     let job = read(&api, namespace, text, "", header.map(HeaderKey::Own))?;
-    let job = asked_by(job, &request_id);
+    let job = asked_by(job, &request_id, &submitter.caller);
     let spec = job.spec.clone();
     submitter.admit(&api, adds(&spec), 0).await?;
     let paused = job.paused;
@@ -65,10 +65,12 @@ pub fn adds(spec: &Spec) -> Adds {
     if spec.schedule.is_recurring() { Adds::Job } else { Adds::Run }
 }
 
-/// Who asked goes with the job: every attempt sends it.
-pub fn asked_by(mut job: NewJob, request_id: &RequestId) -> NewJob {
+/// Who asked goes with the job: every attempt sends the request's id, and a version says whose it is.
+pub fn asked_by(mut job: NewJob, request_id: &RequestId, caller: &Caller) -> NewJob {
     // Nobody else has it yet, so nothing is copied.
-    Arc::make_mut(&mut job.spec).request_id = Some(request_id.0.clone());
+    let spec = Arc::make_mut(&mut job.spec);
+    spec.request_id = Some(request_id.0.clone());
+    versions::sign(spec, caller);
     job
 }
 

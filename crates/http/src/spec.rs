@@ -76,6 +76,7 @@ pub fn of(
         permanent: job.permanent.map(Into::into),
         within,
         request_id: None,
+        origin: model::Origin::default(),
     })
 }
 

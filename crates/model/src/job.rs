@@ -3,7 +3,7 @@
 
 use crate::id::Namespace;
 use crate::schedule::ScheduleSpec;
-use crate::time::Span;
+use crate::time::{Span, Time};
 use std::sync::Arc;
 
 /// Short text that many rows share.
@@ -37,10 +37,34 @@ pub struct Spec {
     pub catch_up: CatchUp,
     /// Answers of a webhook that are not retried; none = the list of the public contract.
     pub permanent: Option<Arc<[u16]>>,
-    /// The X-Request-Id of the request that made this version: sent with every attempt.
     /// How long after its time a run of it may start, and be done.
     pub within: Within,
+    /// The X-Request-Id of the request that made this version: sent with every attempt.
     pub request_id: Option<Text>,
+    pub origin: Origin,
+}
+
+/// Where a version of a recurring job comes from. Nothing that is decided depends on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// When it came into force. None of a first version, whose job knows when it was made, and of one
+    /// that was written before this was.
+    pub since: Option<Time>,
+    pub by: Author,
+}
+
+/// Who asked for a version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Author {
+    /// It was not written down: jobs that run once, and versions made before this was.
+    #[default]
+    NotKnown,
+    NoKey,
+    /// An API key, by its id, and its name at that time.
+    Key {
+        id: Text,
+        name: Option<Text>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -113,6 +113,7 @@ mod tests {
             permanent: None,
             within: model::Within::default(),
             request_id: None,
+            origin: model::Origin::default(),
         })
     }
 

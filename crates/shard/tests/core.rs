@@ -40,3 +40,5 @@ mod recurring;
 mod routing;
 #[path = "core/runs.rs"]
 mod runs;
+#[path = "core/versions.rs"]
+mod versions;

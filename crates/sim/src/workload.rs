@@ -326,6 +326,7 @@ impl World {
             permanent: None,
             within: if limited { draw_within(rng) } else { Within::default() },
             request_id: None,
+            origin: model::Origin::default(),
         };
         let key = (rng.per_mille(options.keyed) && !poison)
             .then(|| KeyOf { key: Text::from(format!("k{}", rng.below(100_000))), body: 7 });

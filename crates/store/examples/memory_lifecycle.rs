@@ -87,6 +87,7 @@ impl Bench {
             permanent: None,
             within: model::Within::default(),
             request_id: None,
+            origin: model::Origin::default(),
         };
         Bench {
             store,

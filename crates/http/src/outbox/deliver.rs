@@ -7,6 +7,7 @@ use crate::limits::{
 };
 use crate::quota::Submitter;
 use crate::refusal::{Refusal, unexpected};
+use crate::tenant::Caller;
 use crate::{Api, naming};
 use futures_util::future::join_all;
 use model::{Cause, JobId, Namespace, RunId, ShardId, Slot, Time};
@@ -80,7 +81,7 @@ fn job(
     job.id = job_id(row, at, Slot::of(namespace, &job.spec.queue, 0));
     let request: String =
         format!("outbox-{source}-{}", row.id).chars().take(REQUEST_ID_MAX).collect();
-    Ok(asked_by(job, &RequestId(request.into())))
+    Ok(asked_by(job, &RequestId(request.into()), &Caller(None)))
 }
 
 fn job_id(row: &Row, at: Time, slot: Slot) -> JobId {

@@ -59,6 +59,7 @@ pub fn spec(when: When) -> Spec {
         permanent: None,
         within: model::Within::default(),
         request_id: None,
+        origin: model::Origin::default(),
     }
 }
 

@@ -48,6 +48,7 @@ pub fn one_off(queue: &str) -> Spec {
         permanent: None,
         within: model::Within::default(),
         request_id: None,
+        origin: model::Origin::default(),
     }
 }
 

@@ -276,6 +276,7 @@ fn spec() -> Arc<Spec> {
         permanent: None,
         within: model::Within::default(),
         request_id: None,
+        origin: model::Origin::default(),
     })
 }
 
