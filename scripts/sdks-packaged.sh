@@ -45,6 +45,7 @@ play() { # a language, its program
         fail "$language: the program of its README failed"
     exec 3<&-
     kill -9 "$pid"
+    wait "$pid" 2>/dev/null || true
     said=$(tail -n 1 "$out")
     # What Python prints of an object has the other quotes.
     [[ ${said//\'/\"} =~ \"?customer\"?:\ ?42 ]] || fail "$language: the worker's output is not there: $said"
@@ -76,7 +77,8 @@ if [ "${1:-all}" = typescript ] || [ "${1:-all}" = all ]; then
     done
     # Users' compilers see its types.
     printf 'import { Client } from "duly-client";\nexport const made: Promise<{ id: string }> = new Client().submit("k", {});\n' >"$into/types.ts"
-    (cd "$into" && node "$root/sdks/typescript/node_modules/typescript/bin/tsc" --noEmit --strict --skipLibCheck --module nodenext --target es2022 --types '' types.ts) ||
+    printf '{"compilerOptions": {"noEmit": true, "strict": true, "skipLibCheck": true, "module": "nodenext", "target": "es2022", "types": []}, "files": ["types.ts"]}\n' >"$into/tsconfig.json"
+    node "$root/sdks/typescript/node_modules/typescript/bin/tsc" -p "$into" ||
         fail "typescript: its types are not in the package"
 fi
 
