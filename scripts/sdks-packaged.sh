@@ -19,9 +19,9 @@ patience=60
 say() { printf 'sdks: packaged: %s\n' "$*"; }
 fail() { say "$*" && exit 1; }
 
-# The one program of a README: its fence, its file.
+# The first program of a README: its language's folder, its fence, where to put it.
 example() {
-    awk -v fence="\`\`\`$2" '$0 == fence { inside = 1; next } /^```$/ { inside = 0 } inside' "sdks/$1/README.md" >"$3"
+    awk -v fence="\`\`\`$2" '$0 == fence { inside = 1; next } inside && /^```$/ { exit } inside' "sdks/$1/README.md" >"$3"
     [ -s "$3" ] || fail "sdks/$1/README.md has no program behind \`\`\`$2"
 }
 
