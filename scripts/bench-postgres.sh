@@ -69,7 +69,10 @@ lifecycle)
     ;;
 server)
     database; node 1
-    for _ in 1 2 3; do "$duly" bench noop --jobs "${2:-50000}" --url http://127.0.0.1:$((port + 1)); done
+    # A job costs its producer one request and its worker two: so neither runs away from the other.
+    for _ in 1 2 3; do
+        "$duly" bench noop --jobs "${2:-50000}" --connections 4 --batch 250 --url http://127.0.0.1:$((port + 1))
+    done
     ;;
 queues)
     database; node 1; node 2; node 3; settled 1 2 3
