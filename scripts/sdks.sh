@@ -62,4 +62,6 @@ wait "$python" || { code=1 && cat target/sdks/python.log; }
 wait "$typescript" || { code=1 && cat target/sdks/typescript.log; }
 sed -n '/^sdks: /p; s/^\([0-9]* passed\|[0-9]* failed\)/sdks: python: \1/p' target/sdks/python.log
 sed -n '/^sdks: /p; s/^ℹ \(tests\|pass\|fail\) /sdks: typescript: \1 /p' target/sdks/typescript.log
-exit "$code"
+[ "$code" = 0 ] || exit "$code"
+# As users install them: what a package leaves out is not missed in the source tree.
+scripts/sdks-packaged.sh

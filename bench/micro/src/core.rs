@@ -57,6 +57,7 @@ fn spec(when: When) -> Spec {
         within: model::Within::default(),
         request_id: None,
         api_key: None,
+        origin: model::Origin::default(),
     }
 }
 

@@ -273,6 +273,7 @@ fn description(queue: &Text, when: &When, url: Option<&str>) -> Spec {
         within: model::Within::default(),
         request_id: None,
         api_key: None,
+        origin: model::Origin::default(),
         catch_up: CatchUp::default(),
     }
 }

@@ -141,6 +141,7 @@ impl Client {
             within: model::Within::default(),
             request_id: None,
             api_key: None,
+            origin: model::Origin::default(),
             catch_up: CatchUp::default(),
         };
         (body, spec)

@@ -221,6 +221,7 @@ fn description(queue: &Limited, group: Option<&str>, url: &str, payload: &Value)
         within: model::Within::default(),
         request_id: None,
         api_key: None,
+        origin: model::Origin::default(),
         catch_up: CatchUp::default(),
     }
 }

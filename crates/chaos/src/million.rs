@@ -132,6 +132,7 @@ fn job(rng: &mut Rng, number: u64) -> (ShardId, Vec<Change>) {
         within: model::Within::default(),
         request_id: None,
         api_key: None,
+        origin: model::Origin::default(),
     };
     let add = |key: Key, row: Row| Change { key, expect: Expect::Absent, row: Some(row) };
     if recurs {

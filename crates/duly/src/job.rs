@@ -6,7 +6,7 @@ use crate::job_args::{
     BackfillArgs, CreateArgs, ListArgs, OccurrencesArgs, PauseArgs, TriggerArgs,
 };
 use crate::show::{self, Column};
-use crate::{job_apply, job_edit, wait};
+use crate::{job_apply, job_edit, job_versions, wait};
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
 
@@ -36,6 +36,10 @@ pub enum JobCommand {
     Occurrences(OccurrencesArgs),
     /// How a job's last runs went.
     Stats(OneArgs),
+    /// What a job was, who changed it and when.
+    Versions(job_versions::VersionsArgs),
+    /// Go back to a former version of a job.
+    Restore(job_versions::RestoreArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -100,6 +104,8 @@ pub fn job(command: &JobCommand) -> Result<String, Failure> {
         JobCommand::Cancel(args) => args.out.one(&args.out.server.delete(&path(&args.job, "")?)?),
         JobCommand::Occurrences(args) => occurrences(args),
         JobCommand::Stats(args) => args.out.one(&args.out.server.get(&path(&args.job, "/stats")?)?),
+        JobCommand::Versions(args) => job_versions::versions(args),
+        JobCommand::Restore(args) => job_versions::restore(args),
     }
 }
 

@@ -25,6 +25,7 @@ mod job;
 mod job_apply;
 mod job_args;
 mod job_edit;
+mod job_versions;
 mod joining;
 mod key;
 mod limits;

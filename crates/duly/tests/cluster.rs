@@ -35,6 +35,14 @@ fn any_node_takes_any_request(cluster: &Cluster) {
         );
         assert_eq!(patched.status, 200, "{}", patched.text);
         assert_eq!(c.server.get(&format!("/v1/jobs/{id}"))["version"], 2);
+        for node in [a, b, c] {
+            let versions = node.server.get(&format!("/v1/jobs/{id}/versions"));
+            let numbers = [&versions["items"][0]["version"], &versions["items"][1]["version"]];
+            assert_eq!(numbers, [&json!(2), &json!(1)], "{versions}");
+            // Where an interval began becomes part of the definition with its first change.
+            let changed = json!(["/priority", "/schedule/start_at"]);
+            assert_eq!(versions["items"][0]["changed"], changed, "{versions}");
+        }
         let triggered = c.server.post(&format!("/v1/jobs/{id}/trigger"), &json!({}));
         assert_eq!(triggered.status, 202, "{}", triggered.text);
         let run = triggered.json()["run_id"].clone();

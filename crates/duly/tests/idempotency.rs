@@ -22,7 +22,7 @@ impl World {
     fn send(&self, method: &str, path: &str, body: &Value, key: &str) -> Reply {
         let bearer = format!("Bearer {}", self.key);
         let mut headers = vec![("Authorization", bearer.as_str()), ("Idempotency-Key", key)];
-        if method == "PATCH" {
+        if method == "PATCH" || path.ends_with("/restore") {
             headers.push(("If-Match", "*"));
         }
         ask(self.server.address, method, path, &body.to_string(), &headers).expect("an answer")
@@ -85,6 +85,11 @@ impl World {
                 Some((format!("/v1/jobs/{job}/resume"), json!({})))
             }
             ("POST", "/v1/jobs/{job}/trigger") => of_job("/trigger", json!({"payload": 1})),
+            ("POST", "/v1/jobs/{job}/versions/{version}/restore") => {
+                let job = format!("/v1/jobs/{}", self.recurring());
+                self.first("PATCH", &job, &json!({"priority": 7}));
+                Some((format!("{job}/versions/1/restore"), json!({})))
+            }
             ("POST", "/v1/jobs/{job}/backfill") => of_job("/backfill", backfill),
             ("POST", "/v1/dead-letters/replay" | "/v1/dead-letters/discard") => {
                 Some((path.into(), json!({"ids": [self.dead(&path[17..])]})))

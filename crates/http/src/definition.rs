@@ -7,7 +7,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use model::{
     Broker, CatchUp, Gap, Overlap, Policy, Repeat, ScheduleSpec, Span, Spec, Target, When,
 };
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use wire::answer::Job;
 use wire::duration;
 
@@ -62,6 +64,17 @@ pub fn write(job: &mut Job, spec: &Spec) {
         Overlap::CancelRunning => "cancel_running",
     });
     job.catch_up = Some(catch_up(&spec.catch_up));
+}
+
+/// The definition alone, as readers see it. A payload keeps every digit.
+pub fn shown(spec: &Spec) -> BTreeMap<String, Box<RawValue>> {
+    let mut job = Job::default();
+    write(&mut job, spec);
+    let whole = serde_json::to_string(&job).unwrap_or_default();
+    let mut fields: BTreeMap<String, Box<RawValue>> =
+        serde_json::from_str(&whole).unwrap_or_default();
+    fields.retain(|name, value| FIELDS.contains(&name.as_str()) && value.get() != "null");
+    fields
 }
 
 /// The definition alone, as an object that a patch can be merged into.

@@ -9,8 +9,8 @@ use crate::job_update::{at_its_instant, current, keep_anchor, mismatch, update};
 use crate::jobs::json_text;
 use crate::merge_patch::{merge, replace_kind};
 use crate::refusal::{Answered, Refusal, unexpected};
-use crate::tenant::Tenant;
-use crate::{Api, Shared, definition, find, spec};
+use crate::tenant::{Caller, Tenant};
+use crate::{Api, Shared, definition, find, spec, versions};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -33,6 +33,7 @@ const FIXED: [&str; 2] = ["queue", "group"];
 pub async fn patch(
     State(api): Shared,
     Tenant(namespace): Tenant,
+    caller: Caller,
     Path(job): Path<String>,
     headers: HeaderMap,
     body: Bytes,
@@ -62,6 +63,7 @@ pub async fn patch(
             None if !patch.contains_key("schedule") => at_its_instant(&api, id, new).await?,
             None => new,
         };
+        let new = versions::made_by(new, &caller);
         update(&api, id, &old, new, Some(version)).await?;
     }
     let job = job_read::read(&api, namespace, id).await?;
@@ -74,7 +76,7 @@ pub enum IfMatch {
     Version(u32),
 }
 
-fn if_match(headers: &HeaderMap) -> Result<IfMatch, Refusal> {
+pub fn if_match(headers: &HeaderMap) -> Result<IfMatch, Refusal> {
     read_if_match(headers)?.ok_or_else(|| {
         let detail = "send the job's ETag as If-Match, so that nobody's change is lost; If-Match: * \
                       changes whatever is there";
@@ -167,6 +169,7 @@ fn patched(api: &Api, old: &Spec, patch: &Map<String, Value>) -> Result<Spec, Re
     new.name = old.name.clone();
     new.request_id = old.request_id.clone();
     new.api_key = old.api_key;
+    new.origin = old.origin.clone();
     if !["payload", "payload_base64", "content_type"].iter().any(|f| patch.contains_key(*f)) {
         // To the byte: what is signed must not change because something else did.
         new.payload = old.payload.clone();

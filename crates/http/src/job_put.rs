@@ -136,8 +136,8 @@ async fn replace(
 
 /// Who asked is not part of what was asked for.
 fn is_same(new: &Spec, old: &Spec) -> bool {
-    let new = Spec { request_id: old.request_id.clone(), ..new.clone() };
-    new == *old
+    let (request_id, origin) = (old.request_id.clone(), old.origin.clone());
+    Spec { request_id, origin, ..new.clone() } == *old
 }
 
 async fn answer(api: &Api, namespace: Namespace, id: JobId, status: StatusCode) -> Answered {

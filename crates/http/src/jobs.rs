@@ -6,7 +6,7 @@ use crate::quota::Submitter;
 use crate::quota_counts::Adds;
 use crate::refusal::{Answered, Refusal, unexpected};
 use crate::tenant::{Caller, Tenant};
-use crate::{Api, Shared, naming, spec, warnings};
+use crate::{Api, Shared, naming, spec, versions, warnings};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -65,13 +65,14 @@ pub fn adds(spec: &Spec) -> Adds {
     if spec.schedule.is_recurring() { Adds::Job } else { Adds::Run }
 }
 
-/// Who asked goes with the job: every attempt sends the request's id, and where somebody counts for the key
-/// it is kept.
+/// Who asked goes with the job: every attempt sends the request's id, a version says whose it is, and where
+/// somebody counts for the key it is kept.
 pub fn asked_by(mut job: NewJob, request_id: &RequestId, caller: &Caller) -> NewJob {
     // Nobody else has it yet, so nothing is copied.
     let spec = Arc::make_mut(&mut job.spec);
     spec.request_id = Some(request_id.0.clone());
     spec.api_key = caller.0.as_ref().and_then(|key| key.counted_id());
+    versions::sign(spec, caller);
     job
 }
 

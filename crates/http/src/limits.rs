@@ -44,6 +44,8 @@ pub const QUOTAS_KNOWN: usize = 20_000;
 pub const KEY_RATE_MAX: u64 = 1_000_000;
 /// The largest rate of bytes that a key may be given.
 pub const KEY_BYTES_MAX: u64 = 4_000_000_000;
+/// Changes that are named inside one field of a definition; of more, only the field is named.
+pub const CHANGED_MAX: usize = 50;
 /// The farthest `at` or `delay`.
 pub const FARTHEST: Span = Span::from_secs(50 * 366 * 86_400);
 pub const TIMEOUT_HTTP: Span = Span::from_secs(30);

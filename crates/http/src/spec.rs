@@ -77,6 +77,7 @@ pub fn of(
         within,
         request_id: None,
         api_key: None,
+        origin: model::Origin::default(),
     })
 }
 

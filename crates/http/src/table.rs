@@ -14,7 +14,9 @@ use crate::{
     job_verbs, jobs, lists, metrics, occurrences, openapi, operations, outbox, preview,
     queue_groups, queues, run_read,
 };
-use crate::{key_verbs, quota_read, run_verbs, secrets, stats, target_test, work, workers};
+use crate::{
+    key_verbs, quota_read, run_verbs, secrets, stats, target_test, versions, work, workers,
+};
 use wire::{answer as a, webhook};
 
 const SHORT: usize = 255;
@@ -138,6 +140,15 @@ pub fn table() -> Vec<Route> {
         get("/v1/jobs/{job}/stats", stats::stats)
             .says("How a job's last runs went.", Read, Reads)
             .answers::<a::Stats>(200),
+        get("/v1/jobs/{job}/versions", versions::list)
+            .says("The versions of a recurring job that are kept, newest first.", Read, Reads)
+            .answers::<a::JobVersions>(200),
+        get("/v1/jobs/{job}/versions/{version}", versions::show)
+            .says("One version of a job's definition.", Read, Reads)
+            .answers::<a::JobVersion>(200),
+        post("/v1/jobs/{job}/versions/{version}/restore", versions::restore)
+            .says("Go back to a former definition, as a new version, with If-Match.", Submit, Same)
+            .answers::<a::Job>(200),
         get("/v1/runs", lists::runs)
             .says("Runs: unfinished ones first, then the last that ended.", Read, Reads)
             .query(RUNS)

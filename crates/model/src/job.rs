@@ -3,7 +3,7 @@
 
 use crate::id::{KeyId, Namespace};
 use crate::schedule::ScheduleSpec;
-use crate::time::Span;
+use crate::time::{Span, Time};
 use std::sync::Arc;
 
 /// Short text that many rows share.
@@ -44,6 +44,30 @@ pub struct Spec {
     /// The API key that the job was made with, if that key has a quota of what there is: only then
     /// somebody counts.
     pub api_key: Option<KeyId>,
+    pub origin: Origin,
+}
+
+/// Where a version of a recurring job comes from. Nothing that is decided depends on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// When it came into force. None of a first version, whose job knows when it was made, and of one
+    /// that was written before this was.
+    pub since: Option<Time>,
+    pub by: Author,
+}
+
+/// Who asked for a version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Author {
+    /// It was not written down: jobs that run once, and versions made before this was.
+    #[default]
+    NotKnown,
+    NoKey,
+    /// An API key, by its id, and its name at that time.
+    Key {
+        id: Text,
+        name: Option<Text>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

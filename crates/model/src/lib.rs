@@ -14,7 +14,9 @@ mod text;
 pub mod time;
 
 pub use id::{Cause, Epoch, JobId, KeyId, Namespace, NodeId, RunId, ShardId, Slot, Token};
-pub use job::{Broker, Bytes, CatchUp, Overlap, Policy, Spec, Target, Text, Within};
+pub use job::{
+    Author, Broker, Bytes, CatchUp, Origin, Overlap, Policy, Spec, Target, Text, Within,
+};
 pub use queue::{QueueRow, Rate};
 pub use run::{FlowKey, Lane, Priority, RunState, Status};
 pub use schedule::{Dialect, Dst, Gap, Repeat, ScheduleSpec, When};

@@ -209,7 +209,7 @@ pub struct JobRow {
     /// When this row wants to be looked at: the next instant, a pause's end, a sweep.
     pub due: Option<Time>,
     pub fired: u64,
-    /// How many unfinished runs name which version; an old spec goes with its last run.
+    /// How many unfinished runs name which version: its spec stays as long.
     pub live: Vec<(u32, u32)>,
     /// The fresh run that is unfinished, and the one that waits for it (overlap policies).
     pub active: Option<RunId>,

@@ -114,6 +114,7 @@ mod tests {
             within: model::Within::default(),
             request_id: None,
             api_key: None,
+            origin: model::Origin::default(),
         })
     }
 

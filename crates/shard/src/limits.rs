@@ -71,6 +71,9 @@ pub const QUEUES_LIMITED_MAX: usize = 10_000;
 pub const WEIGHTS_MAX: usize = 10_000;
 /// Shares of the lanes inside a level: fresh, retry, backfill.
 pub const LANE_SHARES: [i32; 3] = [8, 4, 1];
+/// Versions of a recurring job's definition that stay readable, the one in force included. One that an
+/// unfinished run names stays beyond that.
+pub const VERSIONS_KEPT: u32 = 20;
 /// An occurrence later than this is missed, and the job's catch-up policy decides.
 pub const MISSED_AFTER: Span = Span::from_secs(60);
 /// A fire that is put off is looked at again after a quarter of what it is late, within these two.
@@ -161,6 +164,7 @@ pub struct Sizes {
     /// Tokens given out in one epoch before the next one is taken; past half as many again nothing
     /// is decided until it is.
     pub tokens: u32,
+    pub versions: u32,
 }
 
 impl Default for Sizes {
@@ -174,6 +178,7 @@ impl Default for Sizes {
             slice: SLICE,
             batch_changes: BATCH_CHANGES,
             tokens: u32::MAX / 2,
+            versions: VERSIONS_KEPT,
         }
     }
 }

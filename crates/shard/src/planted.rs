@@ -67,6 +67,10 @@ bugs! {
     IgnoreHold,
     /// An update changes the version of runs that are already made.
     UpdateTouchesRuns,
+    /// A version that is no longer kept is not removed.
+    VersionNotDropped,
+    /// A version that is no longer kept is removed although a run names it.
+    VersionDroppedInUse,
     /// Overlap is not looked at.
     IgnoreOverlap,
     /// A run that ends does not release the one that waits for it.

@@ -42,3 +42,5 @@ mod routing;
 mod runs;
 #[path = "core/starts.rs"]
 mod starts;
+#[path = "core/versions.rs"]
+mod versions;

@@ -77,6 +77,7 @@ impl Options {
                 slice: rng.range(2, 40) as usize,
                 batch_changes: rng.range(8, 300) as usize,
                 tokens: if rng.per_mille(200) { rng.range(20, 400) as u32 } else { u32::MAX / 2 },
+                versions: 2,
             },
             kill: quiet(kill),
             freeze: quiet(freeze),

@@ -53,6 +53,7 @@ pub fn run(seed: u64, steps: u64, bug: Option<Bug>, verbose: bool) -> Report {
         healed_at,
         poison: world.options.poison,
         clock_lag: CLOCK_LAG,
+        versions_kept: world.options.sizes.versions,
         ..CheckSettings::default()
     };
     let mut violations = check(&world.log, &world.store.inner().dump(), &settings);

@@ -327,6 +327,7 @@ impl World {
             within: if limited { draw_within(rng) } else { Within::default() },
             request_id: None,
             api_key: crate::fires::key_of(self.seed, id),
+            origin: model::Origin::default(),
         };
         let key = (rng.per_mille(options.keyed) && !poison)
             .then(|| KeyOf { key: Text::from(format!("k{}", rng.below(100_000))), body: 7 });

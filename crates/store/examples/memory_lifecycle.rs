@@ -88,6 +88,7 @@ impl Bench {
             within: model::Within::default(),
             request_id: None,
             api_key: None,
+            origin: model::Origin::default(),
         };
         Bench {
             store,

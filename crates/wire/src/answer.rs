@@ -4,6 +4,7 @@ mod cluster;
 mod destinations;
 mod outbox;
 mod quotas;
+mod versions;
 mod views;
 mod workers;
 
@@ -11,6 +12,7 @@ pub use cluster::*;
 pub use destinations::*;
 pub use outbox::*;
 pub use quotas::*;
+pub use versions::*;
 pub use views::*;
 pub use workers::*;
 

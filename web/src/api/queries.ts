@@ -60,6 +60,14 @@ export const jobStats = (id: string) =>
     queryFn: ({ signal }) => got(api.GET("/v1/jobs/{job}/stats", { params: { path: { job: id } }, signal })),
   });
 
+/** A version is never changed: the list is another one only when the job has a new version. */
+export const jobVersions = (id: string, version: number) =>
+  queryOptions({
+    queryKey: ["job", id, "versions", version],
+    queryFn: ({ signal }) => got(api.GET("/v1/jobs/{job}/versions", { params: { path: { job: id } }, signal })),
+    placeholderData: keepPreviousData,
+  });
+
 export const jobRuns = (id: string, limit: number) =>
   queryOptions({
     queryKey: ["job", id, "runs", limit],

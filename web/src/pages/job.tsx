@@ -12,6 +12,7 @@ import { EditJob } from "../ui/edit-job";
 import { Definition, Since } from "../ui/job-definition";
 import { JobActions } from "../ui/job-actions";
 import { JobPlots } from "../ui/job-plots";
+import { JobVersions } from "../ui/job-versions";
 import { OperationProgress } from "../ui/operation";
 import { runColumns } from "./runs";
 
@@ -76,6 +77,7 @@ function JobView({ job, asked }: { job: Job; asked: string }) {
           <Tabs.List className="choices" aria-label="Job">
             <Tabs.Trigger value="activity">Activity</Tabs.Trigger>
             <Tabs.Trigger value="definition">Definition</Tabs.Trigger>
+            {recurring && <Tabs.Trigger value="versions">Versions</Tabs.Trigger>}
             <Tabs.Trigger value="edit">Edit</Tabs.Trigger>
           </Tabs.List>
           <Tabs.Content value="activity" className="stack">
@@ -85,6 +87,11 @@ function JobView({ job, asked }: { job: Job; asked: string }) {
             <Since job={job} opened={opened} />
             <Definition job={job} />
           </Tabs.Content>
+          {recurring && (
+            <Tabs.Content value="versions">
+              <JobVersions job={job} changed={changed} />
+            </Tabs.Content>
+          )}
           <Tabs.Content value="edit">
             <EditJob job={job} changed={changed} />
           </Tabs.Content>

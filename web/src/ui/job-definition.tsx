@@ -13,7 +13,7 @@ const DEFINES = [
 ];
 const definitionOf = (job: Job) => Object.fromEntries(Object.entries(job).filter(([name]) => DEFINES.includes(name))) as Json;
 
-/** The API keeps no list of versions for people: what is known is what was seen since the page was opened. */
+/** What somebody changed under one's eyes; what was changed before is told by the versions. */
 export function Since({ job, opened }: { job: Job; opened: Job }) {
   const change = patch(definitionOf(opened), definitionOf(job));
   if (job.version === opened.version) return null;

@@ -37,6 +37,7 @@ fn spec() -> Arc<Spec> {
         within: model::Within::default(),
         request_id: None,
         api_key: None,
+        origin: model::Origin::default(),
     })
 }
 

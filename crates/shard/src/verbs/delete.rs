@@ -1,4 +1,5 @@
-//! Delete: like cancel, and the row goes with the job's last run. A deleted job starts nothing.
+//! Delete: like cancel, and the row goes with the job's last run. A deleted job starts nothing, and of
+//! its former versions only those stay that unfinished runs name.
 
 use crate::command::{Answer, Refused};
 use crate::shard::{Decision, Shard};
@@ -13,11 +14,13 @@ impl Shard {
                 _ => Ok(Answer::Done),
             };
         };
+        let kept = self.kept_versions(&job)?;
         job.state = JobState::Cancelled;
         job.next = None;
         job.delete = true;
         job.sweep = !job.live.is_empty();
         job.due = job.sweep.then_some(now);
+        self.drop_versions(&job, kept);
         self.put_or_remove_job(job);
         Ok(Answer::Done)
     }

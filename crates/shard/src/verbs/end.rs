@@ -232,10 +232,10 @@ impl Shard {
         self.flows.push(entry);
     }
 
-    /// One unfinished run less; an old spec goes with its last run.
+    /// One unfinished run less; a spec that is no longer kept for itself goes with its last run.
     pub(crate) fn forget_live(&mut self, job: &mut JobRow, version: u32) {
         let last = uncount_live(job, version);
-        if last && version != job.version {
+        if last && !self.keeps_version(job, version) {
             self.change(spec_key(job.id, version), Expect::Rev(1), None);
         }
     }

@@ -26,5 +26,6 @@ mod submit;
 mod sweep;
 mod trigger;
 mod update;
+mod versions;
 
 pub(crate) use sweep::Sweep;

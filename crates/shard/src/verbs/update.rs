@@ -6,9 +6,10 @@ use crate::command::{Answer, Refused};
 use crate::planted::Bug;
 use crate::shard::{Decision, Shard};
 use crate::timer::Timed;
+use crate::verbs::occurrence::spec_key;
 use calendar::Schedule;
 use model::row::{Expect, JobRow, JobState, Key, Row};
-use model::{Cause, JobId, Lane, Overlap, RunId, RunState, Spec, Status, Time, When};
+use model::{Cause, JobId, Lane, Origin, Overlap, RunId, RunState, Spec, Status, Time, When};
 use std::sync::Arc;
 
 impl Shard {
@@ -37,6 +38,7 @@ impl Shard {
         let Ok(schedule) = Schedule::new(&spec.schedule, &id.to_bytes(), now) else {
             return Ok(Answer::Refused(Refused::Invalid("schedule")));
         };
+        let leaving = self.leaving_versions(&job, &old)?;
         if job.state == JobState::Active && job.next.is_some_and(|next| next <= now) {
             self.decide_at_once(now, job)?;
             match self.job_row(id)? {
@@ -48,15 +50,14 @@ impl Shard {
             self.event(Event::UpdatedBetweenAttempts);
         }
         self.decide_by_old(now, &mut job, &old);
-        let old_version = job.version;
         job.version += 1;
         job.versioned = now;
         job.mark = job.mark.max(now);
         let version = job.version;
-        self.change(Key::Spec(id, version), Expect::Absent, Some(Row::Spec(spec.clone())));
-        if !job.live.iter().any(|(v, _)| *v == old_version) {
-            self.change(Key::Spec(id, old_version), Expect::Rev(1), None);
-        }
+        let origin = Origin { since: Some(now), by: spec.origin.by.clone() };
+        let stored = Arc::new(Spec { origin, ..(**spec).clone() });
+        self.change(spec_key(id, version), Expect::Absent, Some(Row::Spec(stored)));
+        self.drop_versions(&job, leaving);
         if job.state != JobState::Paused {
             job.state = JobState::Active;
             self.plan_next(&mut job, spec, &schedule);

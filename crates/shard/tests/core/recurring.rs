@@ -278,7 +278,7 @@ fn an_update_does_not_touch_a_catch_up_under_way() {
     for l in &leased {
         world.succeed(l);
     }
-    assert_eq!(world.row(Key::Spec(job, 1)), None, "the old spec went with its last run");
+    assert!(world.row(Key::Spec(job, 1)).is_some(), "one can go back to it");
 }
 
 #[test]

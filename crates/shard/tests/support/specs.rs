@@ -60,6 +60,7 @@ pub fn spec(when: When) -> Spec {
         within: model::Within::default(),
         request_id: None,
         api_key: None,
+        origin: model::Origin::default(),
     }
 }
 

@@ -74,6 +74,8 @@ pub struct CheckSettings {
     pub recovery: Span,
     /// After the store lost a tail, owners that have not noticed may answer from memory that long.
     pub loss_grace: Span,
+    /// Versions of a job that are kept though no run names them, the one in force included.
+    pub versions_kept: u32,
 }
 
 impl Default for CheckSettings {
@@ -88,6 +90,7 @@ impl Default for CheckSettings {
             clock_lag: Span::from_secs(20),
             recovery: Span::from_secs(15),
             loss_grace: Span::from_secs(60),
+            versions_kept: shard::limits::VERSIONS_KEPT,
         }
     }
 }

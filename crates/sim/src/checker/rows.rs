@@ -3,9 +3,10 @@
 
 use super::Report;
 use super::view::View;
-use model::row::JobState;
+use model::row::{JobRow, JobState};
 use model::{Cause, JobId, RunId, RunState, Token};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// **Rule.** A lease or checkpoint stands beside the row of its run, which knows the revision of
 /// its checkpoint; a leased run stands where it can be claimed from.
@@ -67,26 +68,29 @@ pub(super) fn acknowledged_checkpoints_are_kept(view: &View<'_>, report: &mut Re
     }
 }
 
-/// **Rule.** A stored spec is its job's current version or one that unfinished work names; the
-/// current one is there, and so is each that is named. A run of a recurring job has its job, a
+/// **Rule.** A stored spec is one of its job's last few versions, of a deleted job the current one, or
+/// one that unfinished work names; all of these are there. A run of a recurring job has its job, a
 /// one-off has its spec beside it.
 ///
-/// **Why.** A run whose spec is gone can never be done; a spec without a job is never removed.
-/// **Without it** a retry finds nothing to call.
+/// **Why.** A run whose spec is gone can never be done; a spec without a job is never removed, and one
+/// that is kept too long is one of ever more.
+/// **Without it** a retry finds nothing to call, and nobody can go back to the version before.
 pub(super) fn specs_belong_to_jobs(view: &View<'_>, report: &mut Report) {
-    let live = |job: JobId, version: u32| {
-        view.jobs.get(&job).is_some_and(|row| {
-            row.version == version || row.live.iter().any(|(named, _)| *named == version)
-        })
+    let kept = |row: &JobRow| -> RangeInclusive<u32> {
+        let first = (row.version + 1).saturating_sub(view.settings.versions_kept).max(1);
+        if row.delete { row.version..=row.version } else { first..=row.version }
     };
     for (job, version) in view.specs.keys() {
-        if !live(*job, *version) {
+        let needed = view.jobs.get(job).is_some_and(|row| {
+            kept(row).contains(version) || row.live.iter().any(|(named, _)| named == version)
+        });
+        if !needed {
             report.add(format!("{job}: version {version} is of no use"));
         }
     }
     for (job, row) in &view.jobs {
-        let named = row.live.iter().map(|(version, _)| *version).chain([row.version]);
-        for version in named.filter(|version| !view.specs.contains_key(&(*job, *version))) {
+        let needed = row.live.iter().map(|(version, _)| *version).chain(kept(row));
+        for version in needed.filter(|version| !view.specs.contains_key(&(*job, *version))) {
             report.add(format!("{job}: version {version} is gone"));
         }
     }

@@ -74,11 +74,21 @@ fn specs_without_a_job_and_jobs_without_a_spec_are_found() {
     world.put(Key::Spec(job, 2), Row::Spec(every(20).into()));
     assert!(world.broken(NAME), "a version that nothing names");
     world.change_job(job, |row| row.version = 2);
-    assert!(world.broken(NAME), "the old one has no run");
+    assert!(!world.broken(NAME), "the one before is kept");
+    world.settings.versions_kept = 1;
+    assert!(world.broken(NAME), "nothing needs the old one any more");
     world.change_job(job, |row| row.live = vec![(1, 1)]);
     assert!(!world.broken(NAME));
     world.remove(&Key::Spec(job, 1));
     assert!(world.broken(NAME), "a run's spec is gone");
+    world.change_job(job, |row| row.live = Vec::new());
+    assert!(!world.broken(NAME));
+    world.settings.versions_kept = 2;
+    assert!(world.broken(NAME), "the version before shall be there");
+    world.change_job(job, |row| row.delete = true);
+    assert!(!world.broken(NAME), "of a deleted job nobody reads versions");
+    world.put(Key::Spec(job, 1), Row::Spec(every(10).into()));
+    assert!(world.broken(NAME), "it went with the deletion");
 }
 
 #[test]

@@ -49,6 +49,7 @@ pub fn one_off(queue: &str) -> Spec {
         within: model::Within::default(),
         request_id: None,
         api_key: None,
+        origin: model::Origin::default(),
     }
 }
 

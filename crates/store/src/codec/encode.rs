@@ -12,8 +12,8 @@
 use super::NotKnown;
 use model::job::{CatchUp, Overlap};
 use model::{
-    Broker, Bytes, Dialect, Dst, Gap, KeyId, Namespace, Policy, Repeat, ScheduleSpec, Span, Spec,
-    Target, Text, Time, When, Within,
+    Author, Broker, Bytes, Dialect, Dst, Gap, KeyId, Namespace, Origin, Policy, Repeat,
+    ScheduleSpec, Span, Spec, Target, Text, Time, When, Within,
 };
 
 const VERSION: u8 = 1;
@@ -55,6 +55,9 @@ const ROUTING_KEY: u8 = 30;
 const START_WITHIN: u8 = 31;
 const FINISH_WITHIN: u8 = 32;
 const API_KEY: u8 = 33;
+const SINCE: u8 = 40;
+/// A key's id and its name; an empty id says that there was no key.
+const BY: u8 = 41;
 
 pub fn encode(spec: &Spec) -> Result<Vec<u8>, NotKnown> {
     let mut out = Writer(Vec::with_capacity(160));
@@ -141,6 +144,14 @@ pub fn encode(spec: &Spec) -> Result<Vec<u8>, NotKnown> {
     if let Some(key) = spec.api_key {
         out.field(API_KEY, |out| out.number(key.bits()));
     }
+    out.signed_field(SINCE, spec.origin.since.map(Time::micros));
+    match &spec.origin.by {
+        Author::NotKnown => {}
+        Author::NoKey => out.field(BY, |out| out.pair("", "")),
+        Author::Key { id, name } => {
+            out.field(BY, |out| out.pair(id, name.as_deref().unwrap_or_default()));
+        }
+    }
     Ok(out.0)
 }
 
@@ -190,6 +201,7 @@ pub fn decode(body: &[u8], payload: Bytes) -> Option<Spec> {
         within: Within::default(),
         request_id: None,
         api_key: None,
+        origin: Origin::default(),
     };
     let mut input = Reader(rest);
     while !input.0.is_empty() {
@@ -263,6 +275,14 @@ pub fn decode(body: &[u8], payload: Bytes) -> Option<Spec> {
             PERMANENT => spec.permanent = Some(field.narrow_list()?.into()),
             REQUEST_ID => spec.request_id = Some(field.text()?.into()),
             API_KEY => spec.api_key = Some(KeyId::from_bits(field.number()?)),
+            SINCE => spec.origin.since = Some(Time::from_micros(field.signed()?)),
+            BY => {
+                let (id, name) = field.pair()?;
+                spec.origin.by = match id.is_empty() {
+                    true => Author::NoKey,
+                    false => Author::Key { id, name: Some(name).filter(|name| !name.is_empty()) },
+                };
+            }
             _ => {}
         }
     }

@@ -70,6 +70,11 @@ fn every_field_round_trips() {
         odd.overlap = overlap;
         round_trip(&odd);
     }
+    let key = |name: Option<&str>| Author::Key { id: "k".into(), name: name.map(Into::into) };
+    for by in [Author::NotKnown, Author::NoKey, key(None), key(Some("ci"))] {
+        odd.origin = Origin { since: None, by };
+        round_trip(&odd);
+    }
     for catch_up in [CatchUp::Once, CatchUp::Skip, CatchUp::ALL] {
         odd.catch_up = catch_up;
         round_trip(&odd);

@@ -6,9 +6,9 @@ use model::row::{
     IdempotencyRow, JobRow, JobState, LeaseRow, Made, Only, Pause, RunRow,
 };
 use model::{
-    CatchUp, Cause, Dialect, Dst, Epoch, FlowKey, Gap, JobId, Lane, Namespace, Overlap, Policy,
-    QueueRow, Rate, Repeat, RunId, RunState, ScheduleSpec, Span, Spec, Status, Target, Time, Token,
-    When,
+    Author, CatchUp, Cause, Dialect, Dst, Epoch, FlowKey, Gap, JobId, Lane, Namespace, Origin,
+    Overlap, Policy, QueueRow, Rate, Repeat, RunId, RunState, ScheduleSpec, Span, Spec, Status,
+    Target, Time, Token, When,
 };
 use std::sync::Arc;
 
@@ -96,6 +96,10 @@ pub fn spec(payload: &[u8]) -> Arc<Spec> {
         within: model::Within { start: Some(Span::from_secs(5)), finish: None },
         request_id: Some("req-1".into()),
         api_key: None,
+        origin: Origin {
+            since: Some(Time::from_micros(1_800_000_000_000_001)),
+            by: Author::Key { id: "0123456789ab".into(), name: Some("deploy".into()) },
+        },
     })
 }
 
