@@ -58,6 +58,8 @@ try {
   for (let n = 0; n < 3; n += 1) await server.ask("POST", "/v1/jobs", { queue: "reports", target: { worker: { kind: "report" } } });
   await job("nightly-billing", { cron: "30 2 * * *", timezone: "Europe/Zurich" }, { queue: "billing", tags: { team: "billing", tier: "gold" }, owner: "billing@example.com" });
   await job("weekly-report", { cron: "0 7 * * MON", timezone: "America/New_York" }, { tags: { team: "data" } });
+  await server.ask("PATCH", "/v1/jobs/weekly-report", { schedule: { cron: "30 6 * * MON", timezone: "America/New_York" } });
+  await server.ask("PATCH", "/v1/jobs/weekly-report", { retry: { max_retries: 5 }, tags: { team: "data", tier: "gold" } });
   await job("warm-cache", { every: "10m" }, { queue: "web", tags: { team: "web" } });
   await job("rotate-logs", { every: "15m", jitter: "1m" }, { queue: "web" });
   await job("sync-crm", { every: "5m" }, { target: { worker: { kind: "sync" } }, tags: { team: "sales" } });
@@ -80,6 +82,7 @@ try {
     overview: "/",
     jobs: "/jobs",
     job: "/jobs/heartbeat",
+    "job-versions": "/jobs/weekly-report",
     "new-job": "/jobs/new",
     runs: "/runs?cause=occurrence",
     run: `/runs/${dead}`,
@@ -104,6 +107,10 @@ try {
         await page.waitForFunction(() => /[1-9]/.test(document.querySelector(".tile .value")?.textContent ?? ""));
       }
       if (name === "worker") await page.getByRole("table", { name: "Runs that it holds" }).waitFor();
+      if (name === "job-versions") {
+        await page.getByRole("tab", { name: "Versions" }).click();
+        await page.getByRole("list", { name: "Versions of this job" }).getByRole("listitem").nth(2).waitFor();
+      }
       if (name === "job") await page.locator(".plot canvas").nth(1).waitFor();
       if (name === "new-job") {
         await page.getByLabel("URL", { exact: true }).fill("https://billing.example.com/close-day");

@@ -176,6 +176,13 @@ mod tests {
         list.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
     }
 
+    /// Shown where the binary was built without Node.
+    #[test]
+    fn the_placeholder_says_how_to_build_the_page() {
+        let page = include_str!("dashboard/placeholder.html");
+        assert!(page.contains("make web") && page.contains("make run"), "{page}");
+    }
+
     #[test]
     fn a_page_never_stands_in_for_the_api() {
         let html = headers(&[(ACCEPT, "text/html,*/*")]);
