@@ -88,9 +88,13 @@ impl Ownership {
     /// May this node call others dead? What held up its own renewals may have held up theirs, so
     /// they get the time of a renewal first.
     pub fn judges(&self, local: Time) -> bool {
-        let waits = |at: Time| local >= at && local.since(at) < NODE_RENEW;
-        let calm = !self.slow_at.is_some_and(waits);
+        let calm = !self.was_slow(local);
         self.renewals >= RENEWALS_BEFORE_JUDGING && calm && !self.leaving && !self.waits(local)
+    }
+
+    /// Was a renewal slow less than the time of one ago?
+    pub(crate) fn was_slow(&self, local: Time) -> bool {
+        self.slow_at.is_some_and(|at| local >= at && local.since(at) < NODE_RENEW)
     }
 
     /// A store that comes back with less may have lost a taking, and the renewal of the one who
@@ -150,8 +154,31 @@ impl Ownership {
     /// Where shards are now, and nothing more: what a renewal finds is found by the next one.
     pub fn handle_look(&mut self, view: Cluster) {
         if self.view.as_ref().is_some_and(|before| before.incarnation == view.incarnation) {
-            self.view = Some(view);
+            self.view = Some(self.with_what_was_seen(view));
         }
+    }
+
+    /// Answers overtake each other, above all after a stall, when the store carries out at one instant what
+    /// has gathered: the look that came first shows leases as run out that the next ones show renewed. What
+    /// was not after the last look does not undo it.
+    fn with_what_was_seen(&self, mut view: Cluster) -> Cluster {
+        let Some(before) = &self.view else { return view };
+        if before.incarnation != view.incarnation || view.now > before.now {
+            return view;
+        }
+        for known in &before.nodes {
+            match view.nodes.iter_mut().find(|lease| lease.node == known.node) {
+                Some(lease) => lease.expires = lease.expires.max(known.expires),
+                None => view.nodes.push(known.clone()),
+            }
+        }
+        for row in &mut view.shards {
+            let known = before.shards.iter().find(|known| known.shard == row.shard);
+            if let Some(known) = known.filter(|known| known.epoch > row.epoch) {
+                *row = *known;
+            }
+        }
+        view
     }
 
     /// The lease is renewed, which took so long, and this is the cluster. `held` are the shards in
@@ -178,6 +205,7 @@ impl Ownership {
             found.lost_tail = true;
             self.lost_at = Some(local);
         }
+        let view = self.with_what_was_seen(view);
         let (alive, placed) = (alive(&view), placed(&view));
         let judge = self.judges(local);
         for row in &view.shards {

@@ -290,6 +290,8 @@ impl Host {
                 if let StoreAnswer::Renew(view) = answer {
                     self.doubt(&view);
                     self.lease_renewed(local, sent, id, view.now);
+                    // It may have seen others renew, too late for the one that it stands in for.
+                    self.ownership.handle_look(view);
                 }
             }
             (Under::Take(takes, gifts), StoreAnswer::Take(taken)) => {
@@ -447,7 +449,10 @@ impl Host {
     ) {
         self.owning = false;
         let Some(now) = self.now(local) else { return };
-        let (alive, seen_at) = (self.ownership.alive(), self.ownership.seen_at());
+        let alive = self.ownership.alive();
+        // What held up our renewal may have held up theirs: whoever is not seen may be alive.
+        let slow = self.ownership.was_slow(local);
+        let seen_at = if slow { Time::MIN } else { self.ownership.seen_at() };
         for (take, taken) in takes.iter().zip(taken) {
             let id = take.shard;
             self.stirred.now.insert(id);

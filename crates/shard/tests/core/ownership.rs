@@ -239,6 +239,32 @@ fn what_was_ours_before_the_lost_tail_is_left_alone_for_the_time_of_a_lease() {
     assert_eq!(found.take.len(), 1);
 }
 
+/// After a stall the store carries out at one instant what has gathered, and answers come in any order.
+#[test]
+fn a_look_that_was_overtaken_does_not_undo_what_a_later_one_showed() {
+    let (me, other) = (NodeId { node: 1, boot: 1 }, NodeId { node: 2, boot: 1 });
+    let store = MemoryStore::new(1);
+    store.set_now(Time::from_secs(1_000));
+    let renew =
+        |node| store.renew(model::cluster::Renew { node, ttl: Span::from_secs(3) }).unwrap();
+    renew(other);
+    let mut ownership = Ownership::new(me);
+    let (local, quick) = (Time::from_secs(1), Span::from_millis(1));
+    ownership.handle_renewed(local, quick, renew(me), &Default::default());
+    assert_eq!(ownership.alive(), [me, other]);
+    store.set_now(Time::from_secs(1_010));
+    let first = renew(me);
+    renew(other);
+    let second = renew(me);
+    ownership.handle_look(second);
+    ownership.handle_renewed(local, Span::from_secs(9), first, &Default::default());
+    assert_eq!(ownership.alive(), [me, other]);
+    // A lease that nobody renews ends all the same.
+    store.set_now(Time::from_secs(1_020));
+    ownership.handle_renewed(local, quick, renew(me), &Default::default());
+    assert_eq!(ownership.alive(), [me]);
+}
+
 #[test]
 fn a_node_that_was_slow_itself_leaves_the_others_the_time_of_a_renewal() {
     let (me, other) = (NodeId { node: 1, boot: 1 }, NodeId { node: 2, boot: 1 });
