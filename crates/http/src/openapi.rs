@@ -8,6 +8,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
+use wire::answer::DryRun;
 
 static TEXT: LazyLock<String> = LazyLock::new(|| format!("{:#}\n", document()));
 
@@ -144,6 +145,13 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let mut responses = json!({ route.status.to_string(): good });
     if let Some(other) = route.or {
         responses[other.to_string()] = responses[route.status.to_string()].clone();
+    }
+    if route.dry {
+        responses["200"] = json!({
+            "description": "What it would do, asked with dry_run.",
+            "headers": {"X-Request-Id": {"schema": {"type": "string"}}},
+            "content": {"application/json": {"schema": generator.subschema_for::<DryRun>()}},
+        });
     }
     for status in refusals(route) {
         responses[status.to_string()] = json!({"$ref": "#/components/responses/Problem"});

@@ -132,6 +132,8 @@ pub struct Route {
     pub status: u16,
     /// Another good status with the same answer.
     pub or: Option<u16>,
+    /// It can be asked what it would do, which is answered with 200.
+    pub dry: bool,
     pub answers: Answers,
     handler: MethodRouter<Arc<Api>>,
 }
@@ -162,6 +164,7 @@ impl Bare {
             query: &[],
             status: 200,
             or: None,
+            dry: false,
             answers: Answers::Nothing,
             handler,
         }
@@ -193,6 +196,11 @@ impl Route {
     /// The same answer with another status: 201 where something was made and not changed.
     pub fn or(mut self, status: u16) -> Route {
         self.or = Some(status);
+        self
+    }
+
+    pub fn or_only_tells(mut self) -> Route {
+        self.dry = true;
         self
     }
 

@@ -128,7 +128,8 @@ pub fn table() -> Vec<Route> {
         post("/v1/jobs/{job}/backfill", backfill::backfill)
             .says("Runs for instants of the past, as an operation.", Submit, Key)
             .body("BackfillRequest", backfill::read_only)
-            .answers::<a::Operation>(202),
+            .answers::<a::Operation>(202)
+            .or_only_tells(),
         get("/v1/jobs/{job}/runs", lists::runs_of_job)
             .says("The runs of a job, newest first.", Read, Reads)
             .query(RUNS_OF_JOB)
@@ -171,11 +172,13 @@ pub fn table() -> Vec<Route> {
         post("/v1/dead-letters/replay", dead::replay)
             .says("Replay many dead runs, as an operation.", Submit, Key)
             .body("BulkRequest", dead::read_only)
-            .answers::<a::Operation>(202),
+            .answers::<a::Operation>(202)
+            .or_only_tells(),
         post("/v1/dead-letters/discard", dead::discard)
             .says("Discard many dead runs, as an operation.", Submit, Key)
             .body("BulkRequest", dead::read_only)
-            .answers::<a::Operation>(202),
+            .answers::<a::Operation>(202)
+            .or_only_tells(),
         get("/v1/operations/{operation}", operations::show)
             .says("How far an operation is.", Read, Reads)
             .answers::<a::Operation>(200),

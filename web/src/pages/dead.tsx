@@ -25,12 +25,12 @@ const IDS_MAX = 1_000;
 async function act(verb: Verb, meant: Meant, rate: string): Promise<Operation> {
   const body = { ...meant, rate: Number(rate) || rate } as Schemas["BulkRequest"];
   const path = verb === "replay" ? "/v1/dead-letters/replay" : "/v1/dead-letters/discard";
-  return got(api.POST(path, { body }));
+  return (await got(api.POST(path, { body }))) as Operation;
 }
 
 async function wouldBe(filter: Record<string, string>): Promise<string> {
   const answer = await got(api.POST("/v1/dead-letters/replay", { body: { filter, dry_run: true } }));
-  const dry = answer as unknown as { would_run: number; complete: boolean };
+  const dry = answer as Schemas["DryRun"];
   return `${count(dry.would_run)}${dry.complete ? "" : " or more"}`;
 }
 

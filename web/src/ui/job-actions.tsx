@@ -137,7 +137,7 @@ function Backfill({ job, onOperation }: { job: Job; onOperation: (id: string) =>
     if (!request.from) return undefined;
     got(api.POST("/v1/jobs/{job}/backfill", { params: { path: { job: job.id } }, body: request, signal: gone.signal }))
       .then((answer) => {
-        const dry = answer as unknown as { would_run: number; instants?: number; complete: boolean; takes_about: string };
+        const dry = answer as Schemas["DryRun"];
         const more = dry.complete ? "" : " or more";
         setSaid(`${count(dry.would_run)}${more} runs would be made of ${count(dry.instants ?? dry.would_run)} instants, in about ${dry.takes_about}.`);
       })
@@ -157,7 +157,7 @@ function Backfill({ job, onOperation }: { job: Job; onOperation: (id: string) =>
         setTo(toLocalField(new Date().toISOString()));
       }}
       onAct={async () => {
-        const made = await got(api.POST("/v1/jobs/{job}/backfill", { params, body: body as Schemas["BackfillRequest"] }));
+        const made = (await got(api.POST("/v1/jobs/{job}/backfill", { params, body: body as Schemas["BackfillRequest"] }))) as Schemas["Operation"];
         onOperation(made.id);
         say("The backfill has begun.");
       }}
