@@ -58,8 +58,8 @@ try {
   for (let n = 0; n < 3; n += 1) await server.ask("POST", "/v1/jobs", { queue: "reports", target: { worker: { kind: "report" } } });
   await job("nightly-billing", { cron: "30 2 * * *", timezone: "Europe/Zurich" }, { queue: "billing", tags: { team: "billing", tier: "gold" }, owner: "billing@example.com" });
   await job("weekly-report", { cron: "0 7 * * MON", timezone: "America/New_York" }, { tags: { team: "data" } });
-  await server.ask("PATCH", "/v1/jobs/weekly-report", { schedule: { cron: "30 6 * * MON", timezone: "America/New_York" } });
-  await server.ask("PATCH", "/v1/jobs/weekly-report", { retry: { max_retries: 5 }, tags: { team: "data", tier: "gold" } });
+  await server.ask("PATCH", "/v1/jobs/weekly-report", { schedule: { cron: "30 6 * * MON", timezone: "America/New_York" } }, { "if-match": "*" });
+  await server.ask("PATCH", "/v1/jobs/weekly-report", { retry: { max_retries: 5 }, tags: { team: "data", tier: "gold" } }, { "if-match": "*" });
   await job("warm-cache", { every: "10m" }, { queue: "web", tags: { team: "web" } });
   await job("rotate-logs", { every: "15m", jitter: "1m" }, { queue: "web" });
   await job("sync-crm", { every: "5m" }, { target: { worker: { kind: "sync" } }, tags: { team: "sales" } });
