@@ -6,9 +6,8 @@ mod support;
 
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::Command;
 use support::cluster::until;
-use support::{Reply, Server, ask};
+use support::{Reply, Server, ask, new_key};
 
 fn data() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
@@ -16,15 +15,7 @@ fn data() -> tempfile::TempDir {
 
 /// The header with a new key.
 fn key(data: &Path, args: &[&str]) -> String {
-    let ran = Command::new(env!("CARGO_BIN_EXE_duly"))
-        .args(["key", "create", "--json", "--data"])
-        .arg(data)
-        .args(args)
-        .output()
-        .expect("duly runs");
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    let made: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
-    format!("Bearer {}", made["key"].as_str().expect("a key"))
+    format!("Bearer {}", new_key(data, args))
 }
 
 struct Caller<'a> {

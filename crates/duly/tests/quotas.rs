@@ -6,11 +6,10 @@ mod support;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::process::Command;
 use support::cluster::until;
 use support::database::{Database, Node};
-use support::{PATIENCE, Reply, Server, ask};
+use support::{PATIENCE, Reply, Server, ask, new_key};
 
 fn data() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
@@ -126,23 +125,11 @@ fn bytes_are_counted_before_they_are_read() {
     server.stop();
 }
 
-fn key(data: &Path, args: &[&str]) -> String {
-    let ran = Command::new(env!("CARGO_BIN_EXE_duly"))
-        .args(["key", "create", "--json", "--data"])
-        .arg(data)
-        .args(args)
-        .output()
-        .expect("duly runs");
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    let made: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
-    made["key"].as_str().expect("a key").to_string()
-}
-
 #[test]
 fn a_key_has_a_rate_of_its_own() {
     let data = data();
-    let slow = format!("Bearer {}", key(data.path(), &["--scope", "submit", "--rate", "1/s"]));
-    let free = format!("Bearer {}", key(data.path(), &["--scope", "submit"]));
+    let slow = format!("Bearer {}", new_key(data.path(), &["--scope", "submit", "--rate", "1/s"]));
+    let free = format!("Bearer {}", new_key(data.path(), &["--scope", "submit"]));
     let server = Server::start(data.path());
     let (slow, free) = ([("Authorization", slow.as_str())], [("Authorization", free.as_str())]);
     let mut refused = 0;

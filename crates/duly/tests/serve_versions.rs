@@ -6,7 +6,7 @@ mod support;
 use serde_json::{Value, json};
 use std::process::{Command, Output};
 use support::database::Database;
-use support::{Reply, Server, ask};
+use support::{Reply, Server, ask, new_key};
 
 fn duly(server: &Server, key: Option<&str>, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_duly"));
@@ -30,14 +30,6 @@ fn send(server: &Server, key: &str, method: &str, path: &str, tag: &str, body: &
     ask(server.address, method, path, &body.to_string(), headers).expect("an answer")
 }
 
-/// A key of the server in this folder, before it starts.
-fn key(folder: &str, args: &[&str]) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_duly"));
-    command.args(["key", "create", "--data", folder]).args(args).env_remove("DULY_API_KEY");
-    let made = said(&command.output().expect("duly runs"));
-    made.lines().next().expect("a key").to_string()
-}
-
 fn job() -> Value {
     json!({"name": "bill", "schedule": {"cron": "0 3 * * *"},
            "target": {"publish": {"redis": {"url": "redis://u:hush@10.0.0.1", "stream": "s"}}},
@@ -49,7 +41,7 @@ fn job() -> Value {
 fn versions_say_what_changed_who_did_it_and_since_when() {
     let data = tempfile::tempdir().expect("a folder");
     let folder = data.path().to_str().expect("a path");
-    let admin = key(folder, &["--scope", "admin", "--name", "boss"]);
+    let admin = new_key(folder.as_ref(), &["--scope", "admin", "--name", "boss"]);
     let server = Server::start(data.path());
     let nameless = send(
         &server,

@@ -7,16 +7,7 @@ mod support;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
-use support::{Hook, Hooks, Reply, Server, ask};
-
-fn key(args: &[&str], data: &Path) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_duly"));
-    command.args(["key", "create"]).args(args).arg("--data").arg(data).env_remove("DULY_API_KEY");
-    let made = command.output().expect("duly runs");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let text = String::from_utf8(made.stdout).expect("text");
-    text.lines().next().expect("a key").to_string()
-}
+use support::{Hook, Hooks, Reply, Server, ask, new_key};
 
 /// A server that is not on loopback, so that loopback is one of the networks it must not call.
 fn outward(data: &Path, allow: Option<&str>, args: &[&str]) -> Server {
@@ -48,7 +39,7 @@ fn ended(server: &Server, key: &str, url: &str) -> Value {
 #[test]
 fn a_network_that_is_not_public_is_called_only_when_it_is_allowed() {
     let data = tempfile::tempdir().expect("a folder");
-    let key = key(&["--scope", "admin"], data.path());
+    let key = new_key(data.path(), &["--scope", "admin"]);
     let hooks = Hooks::start(&[]);
     let server = outward(data.path(), None, &[]);
     let run = ended(&server, &key, &hooks.url());
@@ -132,8 +123,8 @@ fn a_namespace_signs_with_its_own_secret_in_runs_and_in_tests() {
 #[test]
 fn a_key_of_a_namespace_sees_and_tests_with_that_secret_only() {
     let data = tempfile::tempdir().expect("a folder");
-    let admin = key(&["--scope", "admin"], data.path());
-    let blue = key(&["--scope", "admin", "--namespace", "blue"], data.path());
+    let admin = new_key(data.path(), &["--scope", "admin"]);
+    let blue = new_key(data.path(), &["--scope", "admin", "--namespace", "blue"]);
     let server = Server::start(data.path());
     let hooks = Hooks::start(&[]);
     let first = |key: &str| {

@@ -18,6 +18,20 @@ use std::time::{Duration, Instant};
 /// Nothing in these tests takes longer unless something is broken.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
+/// A new API key of the store in this folder.
+pub fn new_key(data: &Path, args: &[&str]) -> String {
+    let ran = Command::new(env!("CARGO_BIN_EXE_duly"))
+        .args(["key", "create", "--json", "--data"])
+        .arg(data)
+        .args(args)
+        .env_remove("DULY_API_KEY")
+        .output()
+        .expect("duly runs");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let made: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    made["key"].as_str().expect("a key").to_string()
+}
+
 pub struct Server {
     pub child: Child,
     pub address: SocketAddr,

@@ -202,16 +202,25 @@ fn a_lease_that_holds_again_does_not_vouch_for_a_shard_that_was_taken_meanwhile(
     }
 }
 
+fn renewed(store: &MemoryStore, node: NodeId) -> model::cluster::Cluster {
+    store.renew(model::cluster::Renew { node, ttl: Span::from_secs(3) }).unwrap()
+}
+
+/// A store, this node, and another one that has just renewed.
+fn beside_another(shards: u16) -> (MemoryStore, NodeId, NodeId) {
+    let (me, other) = (NodeId { node: 1, boot: 1 }, NodeId { node: 2, boot: 1 });
+    let store = MemoryStore::new(shards);
+    store.set_now(Time::from_secs(1_000));
+    renewed(&store, other);
+    (store, me, other)
+}
+
 /// By the rows of a store that lost its tail the shard is ours; who took it in the lost time may rely
 /// on its lease for a while.
 #[test]
 fn what_was_ours_before_the_lost_tail_is_left_alone_for_the_time_of_a_lease() {
-    let (me, other) = (NodeId { node: 1, boot: 1 }, NodeId { node: 2, boot: 1 });
-    let store = MemoryStore::new(1);
-    store.set_now(Time::from_secs(1_000));
-    let renew =
-        |node| store.renew(model::cluster::Renew { node, ttl: Span::from_secs(3) }).unwrap();
-    renew(other);
+    let (store, me, other) = beside_another(1);
+    let renew = |node| renewed(&store, node);
     let take = model::cluster::Take { shard: ShardId(0), node: other, epoch: Epoch(0), by: 1 };
     assert!(store.take(&[take]).unwrap()[0].is_some());
     let mut ownership = Ownership::new(me);
@@ -242,12 +251,8 @@ fn what_was_ours_before_the_lost_tail_is_left_alone_for_the_time_of_a_lease() {
 /// After a stall the store carries out at one instant what has gathered, and answers come in any order.
 #[test]
 fn a_look_that_was_overtaken_does_not_undo_what_a_later_one_showed() {
-    let (me, other) = (NodeId { node: 1, boot: 1 }, NodeId { node: 2, boot: 1 });
-    let store = MemoryStore::new(1);
-    store.set_now(Time::from_secs(1_000));
-    let renew =
-        |node| store.renew(model::cluster::Renew { node, ttl: Span::from_secs(3) }).unwrap();
-    renew(other);
+    let (store, me, other) = beside_another(1);
+    let renew = |node| renewed(&store, node);
     let mut ownership = Ownership::new(me);
     let (local, quick) = (Time::from_secs(1), Span::from_millis(1));
     ownership.handle_renewed(local, quick, renew(me), &Default::default());
@@ -267,12 +272,8 @@ fn a_look_that_was_overtaken_does_not_undo_what_a_later_one_showed() {
 
 #[test]
 fn a_node_that_was_slow_itself_leaves_the_others_the_time_of_a_renewal() {
-    let (me, other) = (NodeId { node: 1, boot: 1 }, NodeId { node: 2, boot: 1 });
-    let store = MemoryStore::new(8);
-    store.set_now(Time::from_secs(1_000));
-    let renew =
-        |node| store.renew(model::cluster::Renew { node, ttl: Span::from_secs(3) }).unwrap();
-    renew(other);
+    let (store, me, other) = beside_another(8);
+    let renew = |node| renewed(&store, node);
     let takes: Vec<_> = (0..8)
         .map(|shard| model::cluster::Take {
             shard: ShardId(shard),
