@@ -97,6 +97,25 @@ test("a run under way shows its progress and its checkpoint", progress, async ()
   }
 });
 
+test("what happens before a page's stream begins is shown all the same", async () => {
+  const made = await server.ask("POST", "/v1/jobs", { queue: "late", target: { worker: { kind: "k" } } });
+  let begin;
+  const begun = new Promise((resolve) => (begin = resolve));
+  await page.route("**/v1/events*", async (route) => (await begun, route.continue()));
+  try {
+    await page.goto(`/runs/${made.run_id}`);
+    const status = page.locator(".head .status");
+    await status.getByText("ready").waitFor();
+    const { runs } = await server.ask("POST", "/v1/work/claim", { worker: "w", queues: ["late"], wait: "0s" });
+    assert.equal(runs[0].run_id, made.run_id);
+    begin();
+    await status.getByText("running").waitFor();
+  } finally {
+    begin();
+    await page.unroute("**/v1/events*");
+  }
+});
+
 test("no complaint of the browser, no request to another host", () => {
   assert.deepEqual(web.complaints, []);
 });

@@ -1,6 +1,6 @@
 // The one open stream of the page. It comes back by itself, goes on where it was, and wakes React once
 // per frame at most, whatever the stream carries.
-import { useQueryClient, type QueryKey } from "@tanstack/react-query";
+import { useQueryClient, type QueryClient, type QueryKey } from "@tanstack/react-query";
 import { useEffect, useRef, useSyncExternalStore } from "react";
 import { authorization, refused } from "../api/client";
 import { SseParser } from "./sse";
@@ -89,8 +89,10 @@ class Live {
         throw await refused(response);
       }
       begun();
-      // What happened while nobody listened is not known.
+      // What happened while nobody listened is not known: since the connection broke, or since the page asked for what
+      // it shows, which it does while the stream begins.
       if (this.state === "away") this.changed("gap");
+      else this.tally.unsure();
       this.become("live");
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       const parser = new SseParser();
@@ -136,7 +138,7 @@ class Live {
       this.frame = 0;
       this.version += 1;
       const changes = this.tally.take();
-      if (changes.types.size > 0) this.changeWatchers.forEach((watcher) => watcher(changes));
+      if (changes.all || changes.types.size > 0) this.changeWatchers.forEach((watcher) => watcher(changes));
       this.watchers.forEach((watcher) => watcher());
     });
   }
@@ -177,6 +179,15 @@ export function useLiveState(): LiveState {
 }
 
 /**
+ * Asks again for these. True if one of them waits for its very first answer: that is not asked for a second time and may
+ * have left the server before the event came, so whoever was told of one asks once more.
+ */
+export function askAgain(client: QueryClient, keys: QueryKey[]): boolean {
+  for (const queryKey of keys) void client.invalidateQueries({ queryKey });
+  return keys.some((queryKey) => client.isFetching({ queryKey, predicate: ({ state }) => state.data === undefined }) > 0);
+}
+
+/**
  * Asks again for these when something relevant happened: at once, then every `every` milliseconds at most,
  * and a last time after the last event.
  */
@@ -191,7 +202,7 @@ export function useRefresh(keys: QueryKey[], relevant: (changes: Changes) => boo
     const go = () => {
       timer = 0;
       last = performance.now();
-      for (const queryKey of latest.current.keys) void client.invalidateQueries({ queryKey });
+      if (askAgain(client, latest.current.keys)) timer = window.setTimeout(go, every);
     };
     const off = live.onChanges((changes) => {
       if (timer || !(changes.all || latest.current.relevant(changes))) return;

@@ -87,6 +87,11 @@ export class Tally {
     }
   }
 
+  /** Whatever is shown may be old, though no event says so. */
+  unsure(): void {
+    this.changes.all = true;
+  }
+
   /** What changed since the last time this was asked. */
   take(): Changes {
     const taken = this.changes;
