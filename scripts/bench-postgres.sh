@@ -7,6 +7,8 @@
 #   scripts/bench-postgres.sh idle [SECONDS]                commits of three nodes with nothing to do, as the server counts them
 #   scripts/bench-postgres.sh old [MINUTES] [TURNS]         an old transaction held open (10): lifecycles before (6) and during it,
 #                                                           and takeovers during it, first of another duly if BEFORE names one
+#   scripts/bench-postgres.sh history [ROWS] [TURNS]        so many rows of history in today's table (10,000,000): lifecycles
+#                                                           with and without them in turns (6), and takeovers with them
 #   scripts/bench-postgres.sh rolling [ROUNDS] [DULY]       rolling restarts of three nodes under recurring webhooks: how late
 #                                                           first attempts were handed out
 #   scripts/bench-postgres.sh queues [JOBS_PER_SECOND]      three nodes, workers that take from twelve queues at once, 20 s
@@ -56,6 +58,20 @@ settled() {
         sleep 0.05
     done
     echo "the shards are not spread"; exit 1
+}
+
+# takeovers DULY: two nodes on $address, one is killed three times; until the other has every shard.
+takeovers() {
+    duly=$1
+    node 1; node 2; settled 1 2
+    for _ in 1 2 3; do
+        kill -9 "${pids[-1]}"; killed=$(date +%s%N); unset 'pids[-1]'
+        until [ "$(metric 1 duly_shards_live)" = 256 ]; do sleep 0.01; done
+        echo "$duly: all shards live again after $((($(date +%s%N) - killed) / 1000000)) ms"
+        node 2; settled 1 2
+    done
+    for pid in "${pids[@]: -2}"; do kill "$pid"; wait "$pid" || true; done
+    unset 'pids[-1]' 'pids[-1]'
 }
 
 part=${1:-}
@@ -125,20 +141,30 @@ old)
     # so many leases. As dead rows they stay.
     sql -d "b$db" -c "DELETE FROM duly.leases" -c "DELETE FROM duly.runs"
     sql -d "b$db" -c "SELECT relname || ': ' || n_dead_tup || ' dead' FROM pg_stat_user_tables WHERE relname IN ('runs', 'leases')"
-    for duly in ${BEFORE:-} "$duly"; do
-        node 1; node 2; settled 1 2
-        for _ in 1 2 3; do
-            kill -9 "${pids[-1]}"; killed=$(date +%s%N); unset 'pids[-1]'
-            until [ "$(metric 1 duly_shards_live)" = 256 ]; do sleep 0.01; done
-            echo "$duly: all shards live again after $((($(date +%s%N) - killed) / 1000000)) ms"
-            node 2; settled 1 2
-        done
-        for pid in "${pids[@]: -2}"; do kill "$pid"; wait "$pid" || true; done
-        unset 'pids[-1]' 'pids[-1]'
-    done
+    for each in ${BEFORE:-} "$duly"; do takeovers "$each"; done
     echo "open for $(($(date +%s) - began)) s:"
     sql -d postgres -c "SELECT now() - min(xact_start) FROM pg_stat_activity WHERE datname = 'b$db' AND state = 'idle in transaction'"
     exec 9>&-
+    ;;
+history)
+    rows=${2:-10000000}
+    database; empty=$address
+    database; full=$address
+    for address in "$empty" "$full"; do "$life" "$address" 256 2 1 1 >/dev/null; done
+    table=$(sql -d "b$db" -c "SELECT name FROM duly.history_tables WHERE failures = 0 ORDER BY day LIMIT 1")
+    columns=$(sql -d "b$db" -c "SELECT string_agg(attname, ',' ORDER BY attnum) FROM pg_attribute
+        WHERE attrelid = 'duly.$table'::regclass AND attnum > 0 AND NOT attisdropped AND attname NOT IN ('run', 'hid')")
+    sql -d "b$db" -c "INSERT INTO duly.$table (run, $columns)
+        SELECT substring(run FROM 1 FOR 9) || substring(int8send(g) FROM 2 FOR 7) || substring(run FROM 17), $columns
+        FROM (SELECT * FROM duly.$table LIMIT 1) AS one, generate_series(1, $rows) AS g" -c "CHECKPOINT"
+    sql -d "b$db" -c "SELECT count(*) || ' rows in $table, ' || pg_size_pretty(pg_total_relation_size('duly.$table')) FROM duly.$table"
+    for _ in $(seq "${3:-6}"); do
+        echo "without:"; "$life" "$empty" 256 5 1 1
+        echo "with:"; "$life" "$full" 256 5 1 1
+    done
+    # As above; and the lease of whoever measured is long.
+    sql -d "b$db" -c "DELETE FROM duly.leases" -c "DELETE FROM duly.runs" -c "DELETE FROM duly.nodes"
+    takeovers "$duly"
     ;;
 rolling)
     duly=${3:-$duly}

@@ -137,6 +137,9 @@ fn look_after(store: Arc<PostgresStore>) {
         for alert in store.alerts() {
             tracing::error!("{alert}");
         }
+        for fault in store.faults() {
+            tracing::warn!("the store: {fault}");
+        }
         // What fails here is tried again: there are days of time for either.
         if round.is_multiple_of(ROTATE_ROUNDS) {
             let _ = store.prepare();

@@ -7,14 +7,15 @@
 //!
 //! The commit lane has two threads where the store can sync apart from applying: one applies commits
 //! in order, the other syncs what has been applied and tells the answers. Nothing is told before a
-//! sync that began after it was applied has succeeded.
+//! sync that began after it was applied has succeeded. Where the store takes commits ahead of its answers
+//! one thread sends them, in order, and the other waits for the answers.
 
-use crate::calls::{apply, carry, carry_reads, failed};
+use crate::calls::{apply, carry, carry_reads, end_of, failed};
 use crate::clock::BootClock;
 use crate::crash;
 use crate::driver::Input;
 use crate::handle::Shared;
-use crate::limits::{COMMITS_AT_ONCE, READS_TOGETHER};
+use crate::limits::{COMMITS_AHEAD, COMMITS_AT_ONCE, READS_TOGETHER};
 use model::Time;
 use shard::{CallId, StoreAnswer, StoreCall};
 use std::collections::VecDeque;
@@ -66,7 +67,29 @@ impl Lane {
         let end = End { which, store: store.clone(), input, shared };
         if which == Which::Read {
             crate::tasks::thread("lane-read", move || end.read(&calls));
-        } else if most > 1 {
+        } else if which == Which::Commit && store.takes_ahead() {
+            let (begun, to_end) = sync_channel(most);
+            crate::tasks::thread("lane-answer", move || {
+                while let Ok((id, call, began)) = to_end.recv() {
+                    let answer = end_of(&*end.store, &call);
+                    if !end.tell((id, call, began, answer)) {
+                        return;
+                    }
+                }
+            });
+            crate::tasks::thread("lane-commit", move || {
+                while let Ok((id, call)) = calls.recv() {
+                    let StoreCall::Commit(commits) = &call else { continue };
+                    crash::point("commit-before");
+                    crash::during("commit-during");
+                    let began = BootClock.local();
+                    store.begin(commits);
+                    if begun.send((id, call, began)).is_err() {
+                        return;
+                    }
+                }
+            });
+        } else if which == Which::Commit && store.syncs_apart() {
             let (applied, to_sync) = sync_channel(most);
             crate::tasks::thread("lane-sync", move || end.sync(&to_sync));
             crate::tasks::thread("lane-commit", move || {
@@ -126,7 +149,11 @@ impl Lane {
 
 /// How many commits of this store may be under way.
 pub fn commits_at_once(store: &dyn Store) -> usize {
-    if store.syncs_apart() { COMMITS_AT_ONCE } else { 1 }
+    match (store.syncs_apart(), store.takes_ahead()) {
+        (true, _) => COMMITS_AT_ONCE,
+        (false, true) => COMMITS_AHEAD,
+        (false, false) => 1,
+    }
 }
 
 /// A call that the store has answered, and when it began.

@@ -16,11 +16,13 @@ pub const LETTERS_MAX: usize = 1_024;
 /// Commits under way where the store syncs apart from applying: one is applied, one is synced, one
 /// waits between them.
 pub const COMMITS_AT_ONCE: usize = 3;
+/// Commits under way where the store takes them ahead of its answers: it works at one, the next is made ready.
+pub const COMMITS_AHEAD: usize = 2;
 /// Calls of the read lane that are asked together when it is free, and how many go alone after a failure.
 pub const READS_TOGETHER: usize = 64;
 /// Definitions of runs kept from their submission to their first attempt: how many, how many bytes of
 /// payloads in all and in one, and how soon the run must be due.
-pub const SPECS_KEPT: usize = 16_384;
+pub const SPECS_KEPT: usize = 32_768;
 pub const SPECS_KEPT_BYTES: usize = 16 << 20;
 pub const SPEC_BYTES_MAX: usize = 16 << 10;
 pub const SPECS_NEAR: Span = Span::from_secs(60);

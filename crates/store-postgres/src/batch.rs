@@ -103,6 +103,14 @@ impl Array {
         }
     }
 
+    fn len(&self) -> usize {
+        match self {
+            Array::Int(array) => array.len(),
+            Array::Text(array) => array.len(),
+            Array::Bytes(array) => array.len(),
+        }
+    }
+
     pub fn param(&self) -> Param<'_> {
         match self {
             Array::Int(array) => (array, Type::INT8_ARRAY),
@@ -141,6 +149,11 @@ impl Batch {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Rows that it changes.
+    pub fn len(&self) -> usize {
+        self.0.values().filter_map(|arrays| arrays.0.first()).map(Array::len).sum()
     }
 
     /// The calls as they stand in a select list, with parameters after the first `used`; `clock` is

@@ -28,10 +28,13 @@ use model::Time;
 use model::id::ShardId;
 use model::row::{Commit, Expect, Key, Row};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{Committed, Outcome};
 use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Error};
 
 /// `by_day`: is history written by day? Known to be so from the first time that it is found out.
 pub(crate) fn apply(conn: &mut Conn, commits: &[Commit], by_day: &AtomicBool) -> Res<Committed> {
@@ -43,10 +46,7 @@ pub(crate) fn apply(conn: &mut Conn, commits: &[Commit], by_day: &AtomicBool) ->
     for _ in 0..2 {
         let Some((fences, batch)) = whole(commits, by_day.load(Ordering::Relaxed))? else { break };
         match fast(conn, &fences, &batch) {
-            Ok(now) => {
-                let outcomes = vec![Outcome::Durable; commits.len()];
-                return Ok(Committed { now, outcomes });
-            }
+            Ok(now) => return Ok(durable(now, commits)),
             Err(fault) if fault.is_mismatch() => break,
             Err(fault) if fault.is_other_day() => days::make(conn, &days_of(commits))?,
             Err(fault) if fault.is_former() => by_day.store(true, Ordering::Relaxed),
@@ -59,6 +59,57 @@ pub(crate) fn apply(conn: &mut Conn, commits: &[Commit], by_day: &AtomicBool) ->
     }
     let by_day = by_day.load(Ordering::Relaxed);
     conn.transaction(WRITE, |conn| slow(conn, commits, by_day))
+}
+
+/// What is sent ahead of the answer to the one before (`line`). None: these take the slower way.
+pub(crate) fn ask(commits: &[Commit], by_day: &AtomicBool) -> Res<Option<Ask>> {
+    if commits.is_empty() {
+        return Ok(None);
+    }
+    Ok(whole(commits, by_day.load(Ordering::Relaxed))?.map(Ask))
+}
+
+/// One statement that carries commits, made ready to be sent.
+pub(crate) struct Ask((Fences, Batch));
+
+/// How much a statement carries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    shards: usize,
+    rows: usize,
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a commit of {} rows in {} shards", self.rows, self.shards)
+    }
+}
+
+impl Ask {
+    pub fn size(&self) -> Size {
+        let Ask((fences, batch)) = self;
+        Size { shards: fences.shards.len(), rows: batch.len() }
+    }
+
+    pub async fn of(self, client: Arc<Client>) -> Result<Vec<tokio_postgres::Row>, Error> {
+        let Ask((fences, batch)) = self;
+        let (sql, params) = statement(&fences, &batch);
+        client.query_typed(&sql, &params).await
+    }
+}
+
+/// Was nothing applied, and may `apply` find out why, or do what is missing?
+pub(crate) fn is_worth_another(fault: &Fault) -> bool {
+    fault.is_mismatch() || fault.is_other_day() || fault.is_former()
+}
+
+/// What the statement of `ask` answered.
+pub(crate) fn answered(rows: &[tokio_postgres::Row], commits: &[Commit]) -> Res<Committed> {
+    Ok(durable(time(rows)?, commits))
+}
+
+fn durable(now: Time, commits: &[Commit]) -> Committed {
+    Committed { now, outcomes: vec![Outcome::Durable; commits.len()] }
 }
 
 /// The days of history that these write to.
@@ -131,6 +182,11 @@ fn whole(commits: &[Commit], by_day: bool) -> Res<Option<(Fences, Batch)>> {
 }
 
 fn fast(conn: &mut Conn, fences: &Fences, batch: &Batch) -> Res<Time> {
+    let (sql, params) = statement(fences, batch);
+    time(&conn.query(&sql, &params)?)
+}
+
+fn statement<'a>(fences: &'a Fences, batch: &'a Batch) -> (String, Vec<Param<'a>>) {
     let mut params = fences.params();
     let (calls, more) = batch.calls("f.now", params.len());
     let comma = if batch.is_empty() { "" } else { ", " };
@@ -139,7 +195,7 @@ fn fast(conn: &mut Conn, fences: &Fences, batch: &Batch) -> Res<Time> {
          FROM (SELECT duly.fence($1, $2, $3, $4, $5, $6, $7, $8) AS now OFFSET 0) AS f"
     );
     params.extend(more);
-    time(&conn.query(&sql, &params)?)
+    (sql, params)
 }
 
 fn time(rows: &[tokio_postgres::Row]) -> Res<Time> {

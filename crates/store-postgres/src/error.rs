@@ -37,8 +37,8 @@ pub(crate) enum Fault {
     Away(String),
     /// The server is a replica: it only follows another.
     Replica,
-    /// Not answered in time.
-    Silent,
+    /// Not answered in time; says what was asked.
+    Silent(String),
     Sql(tokio_postgres::Error),
     /// A stored value that this code does not know; names the table and the row.
     Odd(String),
@@ -63,7 +63,7 @@ impl fmt::Display for Fault {
         match self {
             Fault::Away(words) => write!(f, "no connection to PostgreSQL: {words}"),
             Fault::Replica => f.write_str("PostgreSQL is a read-only replica here"),
-            Fault::Silent => f.write_str("PostgreSQL did not answer in time"),
+            Fault::Silent(what) => write!(f, "PostgreSQL did not answer in time: {what}"),
             Fault::Sql(error) => match error.as_db_error() {
                 Some(db) => write!(f, "PostgreSQL: {} ({})", db.message(), db.code().code()),
                 None => write!(f, "PostgreSQL: {error}"),
@@ -110,7 +110,7 @@ impl Fault {
         match self {
             Fault::Away(_) => StoreError::Refused(Refusal::Time),
             Fault::Replica => StoreError::Refused(Refusal::ReadOnly),
-            Fault::Silent | Fault::Odd(_) => StoreError::Unknown,
+            Fault::Silent(_) | Fault::Odd(_) => StoreError::Unknown,
             Fault::Sql(_) => self.state().map_or(StoreError::Unknown, |state| told(state.code())),
         }
     }
@@ -227,7 +227,8 @@ mod tests {
             assert_eq!(told(code), answer, "{code}");
         }
         assert_eq!(Fault::Away(String::new()).verdict(), refused(Refusal::Time));
-        assert_eq!(Fault::Silent.verdict(), StoreError::Unknown);
-        assert!(!Fault::Silent.keeps_connection());
+        let silent = Fault::Silent("a commit".into());
+        assert_eq!(silent.verdict(), StoreError::Unknown);
+        assert!(!silent.keeps_connection());
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::error::{FENCE_STATE, FORMER_STATE, ROW_STATE, SERVER_STATE};
 use crate::limits::{COMMITS_KEPT, EMPTY_WAIT_MS, LEASE_KEPT};
-use crate::table::settings;
+use crate::table::{by_key, settings};
 use model::Time;
 
 /// The fence of version 5. That of versions 2 to 4 has two parameters less and stays for their nodes,
@@ -47,8 +47,8 @@ BEGIN RETURN duly.fence(shards, epochs, seqs, decided, floors, bytes, '{{}}', '{
 }
 
 pub(crate) fn all() -> String {
-    let settings = settings();
-    let (keys, past) = (keys(&settings), past(&settings));
+    let (settings, by_key) = (settings(), by_key());
+    let (keys, past) = (keys(&by_key), past(&by_key));
     let (kept, last) = (LEASE_KEPT.micros(), Time::MAX.micros());
     format!(
         r#"

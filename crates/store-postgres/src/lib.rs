@@ -30,11 +30,13 @@ mod days;
 mod dump;
 mod durability;
 mod error;
+mod faults;
 mod functions;
 mod history;
 mod jobs;
 mod keys;
 mod limits;
+mod line;
 mod net;
 mod origin;
 pub mod outbox;
@@ -58,14 +60,16 @@ pub use error::OpenError;
 use address::Address;
 use conn::{Conn, LOOK, WRITE};
 use error::{Fault, Res};
+use faults::Faults;
 use limits::{DROPPED_TRIES, MIGRATE_WAIT, READERS, RENEWERS, SEARCHERS, WRITERS};
+use line::Line;
 use model::cluster::{About, Cluster, Give, Renew, Take, Taken};
 use model::id::ShardId;
 use model::read::{Page, Read};
 use model::row::{Commit, HistoryRow};
 use model::{Epoch, JobId, KeyId, Namespace, NodeId, RunId, Span, Spec};
 use origin::Origin;
-use pool::Pool;
+use pool::{Dialer, Pool};
 use search::People;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,6 +82,8 @@ use store::{Committed, Store, StoreAbout, StoreError};
 use tokio_postgres::types::Type;
 
 pub struct PostgresStore {
+    /// Commits of a node, one behind the other.
+    line: Line,
     writers: Pool,
     readers: Pool,
     /// Lists for people: their questions hold up nobody else.
@@ -89,8 +95,8 @@ pub struct PostgresStore {
     origin: Arc<Origin>,
     /// Is history written by day? No, while nodes of version 1 live.
     by_day: AtomicBool,
-    /// The words for the last fault, for whoever writes the log.
-    fault: Mutex<Option<String>>,
+    /// For whoever writes the log.
+    faults: Faults,
     /// What our node says of itself in its lease row.
     about: Mutex<Option<(NodeId, About)>>,
     /// The catalog's revision at the last renewal.
@@ -119,6 +125,7 @@ impl PostgresStore {
         let by_day = schema::contract(&mut conn)?;
         let pool = |size| Pool::new(&address, &origin, size);
         Ok(PostgresStore {
+            line: Line::new(Dialer::new(&address, &origin)),
             writers: pool(WRITERS),
             readers: pool(READERS),
             searchers: pool(SEARCHERS),
@@ -126,7 +133,7 @@ impl PostgresStore {
             durability: Mutex::new(durability),
             origin: origin.clone(),
             by_day: AtomicBool::new(by_day),
-            fault: Mutex::new(None),
+            faults: Faults::default(),
             about: Mutex::new(None),
             seen_rev: Mutex::new(None),
         })
@@ -139,7 +146,12 @@ impl PostgresStore {
 
     /// What the last failed call failed of, in words.
     pub fn last_fault(&self) -> Option<String> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.faults.last()
+    }
+
+    /// What calls failed of since the last time this was asked, a line each.
+    pub fn faults(&self) -> Vec<String> {
+        self.faults.take()
     }
 
     /// Everything, for a checker. Reads all of it into memory: not for a store in use.
@@ -209,7 +221,7 @@ impl PostgresStore {
     fn judge<T>(&self, result: Res<T>) -> Result<T, StoreError> {
         result.map_err(|fault| {
             let verdict = fault.verdict();
-            *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault.to_string());
+            self.faults.note(fault.to_string());
             verdict
         })
     }
@@ -249,6 +261,29 @@ impl Store for PostgresStore {
         self.judge(self.writers.with(|conn| commit::apply(conn, commits, &self.by_day)))
     }
 
+    fn begin(&self, commits: &[Commit]) {
+        // What cannot be sent so is answered by the other way, with the reason.
+        self.line.begin(commit::ask(commits, &self.by_day).unwrap_or_default());
+    }
+
+    fn end(&self, commits: &[Commit]) -> Result<Committed, StoreError> {
+        match self.line.end() {
+            Some(Err(fault)) if commit::is_worth_another(&fault) => {}
+            Some(answer) => {
+                return self.judge(answer.and_then(|rows| commit::answered(&rows, commits)));
+            }
+            None => {}
+        }
+        // Nothing was applied; what is behind it on the line either does not build on it, or
+        // finds a gap, and comes here, too.
+        self.line.hear();
+        self.commit(commits)
+    }
+
+    fn takes_ahead(&self) -> bool {
+        true
+    }
+
     fn read(&self, reads: &[(ShardId, Read)]) -> Result<Vec<Page>, StoreError> {
         if read::is_one_statement(reads) {
             return self.judge(self.readers.with(|conn| read::pages(conn, reads)));
@@ -271,7 +306,7 @@ impl Store for PostgresStore {
 
     fn transactions(&self) -> Option<u64> {
         let pools = [&self.writers, &self.readers, &self.searchers, &self.renewers];
-        Some(pools.iter().map(|pool| pool.done()).sum())
+        Some(pools.iter().map(|pool| pool.done()).sum::<u64>() + self.line.done())
     }
 
     fn introduce(&self, node: NodeId, about: &About) -> Result<(), StoreError> {

@@ -3,8 +3,9 @@
 use model::Span;
 use std::time::Duration;
 
-/// Connections that write: as many commit lanes as a node has, so that none waits for another.
-pub(crate) const WRITERS: usize = 4;
+/// Connections that write, beside the one that commits are sent over: takes and gifts, commits that take the
+/// slower way, and what cleans up.
+pub(crate) const WRITERS: usize = 3;
 /// Connections that read for the core.
 pub(crate) const READERS: usize = 2;
 /// A connection for people's lists, one for leases of nodes: neither waits for the core.
@@ -16,6 +17,10 @@ pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// A statement that is not answered in this time is not waited for: its fate is unknown. Longer
 /// than `LOCK_WAIT`, so that the server's own refusal, which is certain, comes first.
 pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(15);
+/// Words of a statement in a log line that says it was not answered.
+pub(crate) const HEAD_WORDS: usize = 12;
+/// Different faults of the database that wait to be logged; more of them are counted as others.
+pub(crate) const FAULTS_MAX: usize = 8;
 /// What the functions wait for a row that another transaction holds, in milliseconds.
 pub(crate) const LOCK_WAIT_MS: u32 = 5_000;
 /// Tables of a new version are made while nobody else does; a crowd of nodes that starts waits.

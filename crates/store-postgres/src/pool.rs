@@ -12,13 +12,44 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-pub(crate) struct Pool {
+/// Makes connections. Each looks first at which server it came to.
+pub(crate) struct Dialer {
     address: Address,
     origin: Arc<Origin>,
-    slots: Vec<Mutex<Option<Conn>>>,
-    turn: AtomicUsize,
     /// Attempts to connect that failed in a row.
     failures: AtomicU32,
+}
+
+impl Dialer {
+    pub fn new(address: &Address, origin: &Arc<Origin>) -> Dialer {
+        let (address, origin, failures) = (address.clone(), origin.clone(), AtomicU32::new(0));
+        Dialer { address, origin, failures }
+    }
+
+    pub fn connect(&self) -> Res<Conn> {
+        let failures = self.failures.load(Ordering::Relaxed);
+        if failures > 0 {
+            std::thread::sleep(pause(failures, RandomState::new().hash_one(failures)));
+        }
+        let opened = Conn::open(&self.address, ANSWER_WAIT)
+            .and_then(|mut conn| self.origin.look(&mut conn, false).map(|()| conn));
+        match opened {
+            Ok(conn) => {
+                self.failures.store(0, Ordering::Relaxed);
+                Ok(conn)
+            }
+            Err(fault) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                Err(fault)
+            }
+        }
+    }
+}
+
+pub(crate) struct Pool {
+    dialer: Dialer,
+    slots: Vec<Mutex<Option<Conn>>>,
+    turn: AtomicUsize,
     /// Transactions so far.
     done: AtomicU64,
 }
@@ -26,11 +57,9 @@ pub(crate) struct Pool {
 impl Pool {
     pub fn new(address: &Address, origin: &Arc<Origin>, size: usize) -> Pool {
         Pool {
-            address: address.clone(),
-            origin: origin.clone(),
+            dialer: Dialer::new(address, origin),
             slots: (0..size.max(1)).map(|_| Mutex::new(None)).collect(),
             turn: AtomicUsize::new(0),
-            failures: AtomicU32::new(0),
             done: AtomicU64::new(0),
         }
     }
@@ -56,17 +85,17 @@ impl Pool {
         // Out of the slot while it is used: a thread that panics leaves no open transaction there.
         let mut conn = match slot.take() {
             Some(conn) => conn,
-            None => self.connect()?,
+            None => self.dialer.connect()?,
         };
         if !conn.is_alive() {
-            conn = self.connect()?;
+            conn = self.dialer.connect()?;
         }
         let before = conn.done;
         let mut result = work(&mut conn);
         self.done.fetch_add(conn.done.saturating_sub(before), Ordering::Relaxed);
         // A pooler brought us to another server: looked at before anybody goes on there.
         if result.as_ref().err().is_some_and(Fault::is_other_server)
-            && let Err(fault) = self.origin.look(&mut conn, false)
+            && let Err(fault) = self.dialer.origin.look(&mut conn, false)
         {
             result = Err(fault);
         }
@@ -74,25 +103,6 @@ impl Pool {
             *slot = Some(conn);
         }
         result
-    }
-
-    fn connect(&self) -> Res<Conn> {
-        let failures = self.failures.load(Ordering::Relaxed);
-        if failures > 0 {
-            std::thread::sleep(pause(failures, RandomState::new().hash_one(failures)));
-        }
-        let opened = Conn::open(&self.address, ANSWER_WAIT)
-            .and_then(|mut conn| self.origin.look(&mut conn, false).map(|()| conn));
-        match opened {
-            Ok(conn) => {
-                self.failures.store(0, Ordering::Relaxed);
-                Ok(conn)
-            }
-            Err(fault) => {
-                self.failures.fetch_add(1, Ordering::Relaxed);
-                Err(fault)
-            }
-        }
     }
 }
 

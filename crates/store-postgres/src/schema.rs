@@ -24,12 +24,12 @@ use crate::error::{Fault, OpenError, Res};
 use crate::queues::{QUEUES, STEP_3, STEP_4};
 use crate::starts::STEP_5;
 use crate::table::Table;
-use crate::tables::{HOT, STEP_2, STEP_6, TABLES, key_tables};
+use crate::tables::{HOT, STEP_2, STEP_6, STEP_7, TABLES, key_tables};
 use crate::{claims, functions, history, jobs, origin, runs};
 use model::id::SHARDS;
 
 /// The version this code writes, and the newest `min_reader`/`min_writer` it satisfies.
-pub(crate) const VERSION: i64 = 6;
+pub(crate) const VERSION: i64 = 7;
 
 /// Makes the tables where there are none; checks that others can be used by this code.
 pub(crate) fn migrate(conn: &mut Conn) -> Result<(), OpenError> {
@@ -81,6 +81,7 @@ fn step(conn: &mut Conn) -> Res<()> {
         Some(3) => levels(conn),
         Some(4) => starts(conn),
         Some(5) => keys(conn),
+        Some(6) => lookups(conn),
         _ => Ok(()),
     }
 }
@@ -104,10 +105,17 @@ fn starts(conn: &mut Conn) -> Res<()> {
     keys(conn)
 }
 
-/// From version 5 to 6, which counts for API keys. The functions of all tables are made here only, whatever
-/// version it began with: they name the columns that the steps add.
+/// From version 5 to 6, which counts for API keys.
 fn keys(conn: &mut Conn) -> Res<()> {
     conn.run(STEP_6)?;
+    lookups(conn)
+}
+
+/// From version 6 to 7, whose functions find rows by their keys whatever the statistics say. Those of all
+/// tables are made here only, whatever version it began with: they name the columns that the steps add.
+fn lookups(conn: &mut Conn) -> Res<()> {
+    conn.run(STEP_7)?;
+    conn.run(&functions::all())?;
     // Nodes of version 5 call those of their own columns, also where this version made the tables.
     let (runs, specs) = (runs::RUNS, jobs::SPECS);
     let runs = Table { kept: &runs.kept[..runs.kept.len() - 1], ..runs };

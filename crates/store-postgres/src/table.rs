@@ -4,8 +4,10 @@
 //! several of them is applied whole or not at all.
 //!
 //! Functions, and not statements, because PostgreSQL keeps their plans for as long as its own
-//! session lives, also behind a pooler, and because they set how they are planned: always by index,
-//! also while a table is small or its statistics are old.
+//! session lives, also behind a pooler, and because they set how they are planned: row by row by their
+//! keys, also while a table is small or its statistics are old. Old ones are common here: a queue that
+//! was cleared while it was empty is planned for as empty when the next thousands come, and reading all
+//! of it for each row that is asked for looks cheap then.
 
 use crate::error::ROW_STATE;
 use crate::limits::LOCK_WAIT_MS;
@@ -41,6 +43,12 @@ pub(crate) struct Table {
     pub kept: &'static [Column],
     pub made: &'static [(&'static str, &'static str)],
     pub rev: bool,
+}
+
+/// How functions that change rows by their keys are run. Without index scans there are those by bitmaps,
+/// which need a condition: none can walk over a whole index.
+pub(crate) fn by_key() -> String {
+    format!("{} SET enable_indexscan = off SET enable_indexonlyscan = off", settings())
 }
 
 /// How every function is run.
@@ -199,6 +207,6 @@ BEGIN
   END IF;
 END $$;",
         params.join(", "),
-        settings()
+        by_key()
     );
 }

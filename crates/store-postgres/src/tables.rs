@@ -368,3 +368,13 @@ COMMENT ON COLUMN duly.specs.api_key IS 'the key that the job was made with, if 
 CREATE INDEX IF NOT EXISTS runs_key ON duly.runs (api_key, state) WHERE api_key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS specs_key ON duly.specs (api_key) WHERE api_key IS NOT NULL;
 "#;
+
+/// Indexes in another order than that of keys are for questions about that order only: with a condition that
+/// only those imply, none is taken for a row by its key, whose shard alone they would find. Every index of
+/// that kind has one.
+pub(crate) const STEP_7: &str = "
+DROP INDEX duly.leases_token;
+CREATE INDEX leases_token ON duly.leases (shard, token) WHERE token IS NOT NULL;
+DROP INDEX duly.backlogs_wheel;
+CREATE INDEX backlogs_wheel ON duly.backlogs (shard, bucket, id) WHERE bucket IS NOT NULL;
+";

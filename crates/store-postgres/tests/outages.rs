@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{Server, make, postgres_sh, server};
-use model::cluster::{Renew, Take};
+use common::{Server, make, open, postgres_sh, seq_of, server};
+use model::cluster::Take;
 use model::row::Key;
-use model::{Epoch, NodeId, RunState, ShardId, Span};
+use model::{Epoch, RunState, ShardId};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::conformance::desk::{Desk, NODE, insert_run};
 use store::conformance::sample::{one_off, run};
@@ -14,15 +14,6 @@ use store::{Outcome, Refusal, Store, StoreError};
 use store_postgres::{OpenError, PostgresStore};
 
 const ROWS: u64 = 8;
-
-fn open(address: &str) -> PostgresStore {
-    PostgresStore::open(address).expect("it opens")
-}
-
-fn seq_of(store: &PostgresStore, shard: u16) -> u64 {
-    let renew = Renew { node: NodeId { node: 9, boot: 9 }, ttl: Span::ZERO };
-    store.renew(renew).expect("answers").shards[usize::from(shard)].seq
-}
 
 /// The server is killed with all its processes while commits run, and started again.
 #[test]
@@ -61,6 +52,8 @@ fn a_killed_server_keeps_its_word() {
                                 .contains(&error),
                             "{error:?}"
                         );
+                        let fault = store.last_fault().expect("a reason");
+                        assert!(!fault.contains("in time"), "its end is noticed: {fault}");
                         break;
                     }
                 }
@@ -198,9 +191,9 @@ fn nodes_that_start_together_make_one_schema() {
 #[test]
 fn schemas_of_others_are_left_alone() {
     let name = server().filled();
-    server().sql(&name, "UPDATE duly.meta SET min_reader = 7");
+    server().sql(&name, "UPDATE duly.meta SET min_reader = 99");
     let error = PostgresStore::open(&server().address(&name)).expect_err("refused").to_string();
-    assert!(error.contains("version 7") && error.contains("newer"), "{error}");
+    assert!(error.contains("version 99") && error.contains("newer"), "{error}");
     let name = server().database();
     server().sql(&name, "CREATE SCHEMA duly");
     let error = PostgresStore::open(&server().address(&name)).expect_err("refused");

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{free_port, postgres_sh, server};
+use common::{free_port, postgres_sh, random_below, server};
 use std::collections::BTreeSet;
 use store::outbox::{Ask, Outbox, Refused, Settle, Settled};
 use store_postgres::outbox::{Grants, PostgresOutbox, Schema, install};
@@ -52,12 +52,6 @@ fn ids(outbox: &PostgresOutbox) -> Vec<i64> {
     outbox.page(&ASK).expect("a page").rows.iter().map(|row| row.id).collect()
 }
 
-/// Numbers from a seed.
-fn next(state: &mut u64, end: u64) -> u64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    (*state >> 33) % end
-}
-
 /// Four programs begin, submit, commit and roll back in random order; what is seen is deleted now and
 /// then. Long enough for the floor to be moved many times.
 fn play(address: &str, outbox: &PostgresOutbox, seed: u64, steps: u64) {
@@ -66,8 +60,8 @@ fn play(address: &str, outbox: &PostgresOutbox, seed: u64, steps: u64) {
     let mut writers: Vec<Writer> = (0..4).map(|_| Writer::connect(address)).collect();
     let mut visible: BTreeSet<i64> = BTreeSet::new();
     for step in 0..steps {
-        let at = next(&mut random, 4) as usize;
-        let what = next(&mut random, 8);
+        let at = random_below(&mut random, 4) as usize;
+        let what = random_below(&mut random, 8);
         let writer = &mut writers[at];
         match (writer.open.take(), what) {
             (None, 0..=3) => {
@@ -88,7 +82,7 @@ fn play(address: &str, outbox: &PostgresOutbox, seed: u64, steps: u64) {
                 writer.open = open;
                 // Some of what is seen, not always the first.
                 let taken: Vec<i64> =
-                    visible.iter().filter(|_| next(&mut random, 3) > 0).copied().collect();
+                    visible.iter().filter(|_| random_below(&mut random, 3) > 0).copied().collect();
                 let settle = Settle { delivered: taken.clone(), refused: Vec::new() };
                 let settled = outbox.settle(&settle).expect("deleted");
                 assert_eq!(settled.delivered, taken.len() as u64);

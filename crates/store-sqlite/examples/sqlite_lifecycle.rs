@@ -3,6 +3,12 @@
 //! owner does. A lifecycle is three steps of one job, in three commits.
 //!
 //!     cargo run --release -p store-sqlite --example sqlite_lifecycle -- [batch] [seconds] [folder]
+//!
+//! With `spread` instead of a batch: how late is the store alone? Each millisecond one lease is due; its
+//! commit also settles the one before the last. Late by the time from the instant until it is durable:
+//! what `duly bench spread` does cannot be less.
+//!
+//!     cargo run --release -p store-sqlite --example sqlite_lifecycle -- spread [leases] [folder]
 #![allow(clippy::expect_used)] // a bench: whatever goes wrong ends it
 
 use model::cluster::Take;
@@ -24,6 +30,9 @@ fn now() -> Time {
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.first().is_some_and(|arg| arg == "spread") {
+        return spread(&args[1..]);
+    }
     let number = |at: usize, default: u64| {
         args.get(at).map_or(default, |arg| arg.parse().expect("a number"))
     };
@@ -86,6 +95,53 @@ fn main() {
         f64::from(done) / took.as_secs_f64(),
         inside.as_secs_f64() * 1e3 / seq as f64,
         inside.as_secs_f64() * 1e6 / f64::from(done.max(1)),
+    );
+}
+
+fn spread(args: &[String]) {
+    let leases = args.first().map_or(10_000, |arg| arg.parse().expect("a number"));
+    let scratch = tempfile::tempdir().expect("a folder");
+    let folder = args.get(1).map_or(scratch.path(), std::path::Path::new);
+    let store = SqliteStore::open(folder, now).expect("it opens");
+    let node = NodeId { node: 1, boot: 1 };
+    let take = Take { shard: ShardId(0), node, epoch: Epoch(0), by: 1 };
+    let taken = store.take(&[take]).expect("it answers")[0].expect("a fresh folder");
+    let (spec, flow, mut seq) = (spec(), flow(), taken.seq);
+    let mut commit = |changes: Vec<Change>| {
+        seq += 1;
+        let (shard, epoch, decided) = (ShardId(0), taken.epoch, now());
+        let (floor, starts) = (None, model::row::Starts::default());
+        let changes = changes.into();
+        let commit = Commit { shard, epoch, seq, decided, changes, floor, starts };
+        let committed = store.commit(&[commit]).expect("it answers");
+        assert_eq!(committed.outcomes, [Outcome::Durable]);
+    };
+    let runs: Vec<RunRow> = (1..=leases).map(|n| run(n, now(), &flow, &spec)).collect();
+    for some in runs.chunks(500) {
+        let rows = some.iter().map(|run| insert(Key::Run(run.id), Row::Run(run.clone())));
+        commit(rows.collect());
+    }
+    let began = Instant::now();
+    let mut late: Vec<Duration> = Vec::new();
+    for (number, run) in runs.iter().enumerate() {
+        let due = Duration::from_millis(100 + number as u64);
+        std::thread::sleep(due.saturating_sub(began.elapsed()));
+        let mut changes = vec![insert(Key::Lease(run.id), Row::Lease(lease(run.id, now())))];
+        if let Some(done) = number.checked_sub(2).and_then(|number| runs.get(number)) {
+            let id = done.id;
+            let row = history(id, now(), &flow);
+            changes.push(Change { key: Key::Lease(id), expect: Expect::Rev(1), row: None });
+            changes.push(Change { key: Key::Run(id), expect: Expect::Rev(1), row: None });
+            changes.push(insert(Key::History(id, row.token), Row::History(Box::new(row))));
+        }
+        commit(changes);
+        late.push(began.elapsed().saturating_sub(due));
+    }
+    late.sort_unstable();
+    let of = |part: f64| late[((late.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e3;
+    let (p50, p99, most) = (of(0.5), of(0.99), of(1.0));
+    println!(
+        "{leases} leases, one each millisecond: durable after p50 {p50:.2}, p99 {p99:.2}, max {most:.2} ms"
     );
 }
 

@@ -58,6 +58,17 @@ pub trait Store: Send + Sync {
     fn syncs_apart(&self) -> bool {
         false
     }
+    /// The first step of a `commit` in two: sends it. `end` is called for each, in the order in which
+    /// they were begun, with the same commits; the next ones may be begun before that.
+    fn begin(&self, _commits: &[Commit]) {}
+    /// The second step: waits for the answer to the oldest one that was begun.
+    fn end(&self, commits: &[Commit]) -> Result<Committed, StoreError> {
+        self.commit(commits)
+    }
+    /// Is it worth while to call `begin` and `end` from two threads?
+    fn takes_ahead(&self) -> bool {
+        false
+    }
     /// Answers each read from one consistent, latest state (never a replica).
     fn read(&self, reads: &[(ShardId, Read)]) -> Result<Vec<Page>, StoreError>;
     /// What the run shall do: its body, or its job's spec of that version.

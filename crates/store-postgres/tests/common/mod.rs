@@ -3,10 +3,13 @@
 #![allow(dead_code, missing_debug_implementations, clippy::expect_used, clippy::panic)] // tests
 #![allow(clippy::zombie_processes)] // the shell ends after us
 
+use model::cluster::Renew;
+use model::{NodeId, Span};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use store::Store;
 use store_postgres::PostgresStore;
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
@@ -25,6 +28,12 @@ pub fn postgres_sh(args: &[&str]) -> String {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{args:?}: {said}");
     String::from_utf8_lossy(&output.stdout).trim().to_string()
+}
+
+/// Numbers from a seed.
+pub fn random_below(state: &mut u64, end: u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) % end
 }
 
 pub fn free_port() -> u16 {
@@ -161,6 +170,16 @@ pub fn server() -> &'static Server {
 pub fn make() -> PostgresStore {
     let name = server().filled();
     PostgresStore::open(&server().address(&name)).expect("it opens")
+}
+
+pub fn open(address: &str) -> PostgresStore {
+    PostgresStore::open(address).expect("it opens")
+}
+
+/// The number of a shard's last commit.
+pub fn seq_of(store: &PostgresStore, shard: u16) -> u64 {
+    let renew = Renew { node: NodeId { node: 9, boot: 9 }, ttl: Span::ZERO };
+    store.renew(renew).expect("answers").shards[usize::from(shard)].seq
 }
 
 /// A transaction of somebody else, open until it is ended, in a thread of its own.
