@@ -187,6 +187,7 @@ impl World {
             lease: Span::from_secs(30),
             request: self.commands,
             wait_until: self.now,
+            reserve: false,
         };
         let Answer::Claimed(leases) = self.call(Command::Claim(claim))? else {
             return Err(StoreError::Unknown);
@@ -257,6 +258,7 @@ fn dispatch(waiting: usize, groups: usize) -> Result<(), StoreError> {
             lease: Span::from_secs(30),
             request: world.commands,
             wait_until: world.now,
+            reserve: false,
         };
         let caller =
             Caller { id: CommandId(world.commands), deadline: world.now.plus(Span::from_secs(30)) };

@@ -248,6 +248,7 @@ mod tests {
     fn leased(shard: ShardId) -> Leased {
         let id = JobId::mint(Time::MIN, Slot::from_bits(shard.0), 0);
         Leased {
+            reserved: false,
             run: RunId::new(id, Cause::OneOff),
             attempt: 1,
             token: Token(1),

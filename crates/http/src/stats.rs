@@ -39,7 +39,7 @@ pub async fn stats(
                 _ => stats.failed += 1,
             }
             if let Some(started) = row.started {
-                durations.push(row.finished.since(started).micros() / 1_000);
+                durations.push(row.finished.since(started).micros().max(0) / 1_000);
                 delays.push(started.since(row.due).micros() / 1_000);
             }
             if stats.last_error.is_none() && row.after != RunState::Succeeded {

@@ -63,6 +63,8 @@ pub async fn claim(State(api): Shared, Tenant(namespace): Tenant, body: Bytes) -
         lease: Span::from_micros(request.lease),
         request: part.request,
         wait_until: api.node.now().plus(part.wait),
+        // With several shards the first answer is taken and the others are undone.
+        reserve: shards.len() == 1,
     };
     let asked: Vec<ShardId> = shards.keys().copied().collect();
     let ask = |part: Part| {

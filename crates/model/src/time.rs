@@ -55,6 +55,11 @@ impl Time {
         Span(self.0.saturating_sub(earlier.0))
     }
 
+    /// The last whole millisecond that is not after this instant.
+    pub const fn floor_millis(self) -> Time {
+        Time(self.0.saturating_sub(self.0.rem_euclid(1_000)))
+    }
+
     /// The first whole millisecond that is not before this instant. Timers round up: a job may be
     /// late by a millisecond, never early.
     pub const fn ceil_millis(self) -> Time {

@@ -40,6 +40,14 @@ pub fn apply(store: &dyn Store, commits: &[Commit]) -> StoreAnswer {
     store.apply(commits).map(committed).unwrap_or_else(failed)
 }
 
+/// The answer to a commit that was begun.
+pub fn end_of(store: &dyn Store, call: &StoreCall) -> StoreAnswer {
+    match call {
+        StoreCall::Commit(commits) => store.end(commits).map(committed).unwrap_or_else(failed),
+        other => carry(store, other),
+    }
+}
+
 fn committed(committed: Committed) -> StoreAnswer {
     let ends = committed.outcomes.into_iter().map(end).collect();
     StoreAnswer::Commit { now: committed.now, ends }

@@ -294,6 +294,7 @@ impl Driver {
                 }
                 HostOutput::Shard(_, Output::Stop(run, token)) => self.stop(run, token),
                 HostOutput::Shard(_, Output::Level(change)) => self.tell_level(change),
+                HostOutput::Shard(_, Output::Withdraw(_)) => {}
                 HostOutput::Shard(shard, Output::Event(event)) => {
                     self.shared.metrics.event(&event);
                     if event == Event::TookOver

@@ -38,6 +38,8 @@ pub enum Output {
     /// A queue's service level was broken, or is kept again. Nothing that is stored.
     Level(crate::flows::LevelChange),
     Event(Event),
+    /// The answer to this claim that was said and not told yet is void; another one follows.
+    Withdraw(CommandId),
 }
 
 /// What happened, for metrics, alerts and the simulator's counters.
@@ -99,6 +101,10 @@ pub enum Event {
     FiredLate,
     /// New work gave way, because its queue's service level is broken.
     Shed,
+    /// A claim was answered before its runs are due.
+    Reserved,
+    /// A lease went back before its time, and nothing remained of it.
+    Unreserved,
 }
 
 impl Event {
@@ -147,6 +153,8 @@ impl Event {
         Event::RestartedWithHerd,
         Event::FreshTokens,
         Event::ClaimUndone,
+        Event::Reserved,
+        Event::Unreserved,
     ];
 
     /// The same for worlds that have limits and quotas.

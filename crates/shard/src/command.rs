@@ -120,6 +120,8 @@ pub struct Claim {
     pub request: u64,
     /// Wait so long for work; an empty answer after that.
     pub wait_until: Time,
+    /// What falls due soon may be leased before its time; the answer comes at that time.
+    pub reserve: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,6 +227,8 @@ pub struct Leased {
     pub deadline: Time,
     /// An earlier attempt left a checkpoint.
     pub checkpoint: bool,
+    /// Its time may be still to come: its holder hears of it then.
+    pub reserved: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

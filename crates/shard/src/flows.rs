@@ -376,6 +376,17 @@ impl Flows {
         self.expiring.first().map(|(at, ..)| *at)
     }
 
+    /// Is nothing of this queue ready, is all of this flow in memory, and does nothing limit its starts?
+    pub fn is_idle(&self, id: FlowId, queue: &(Namespace, Text)) -> bool {
+        let flow = self.flow(id);
+        let shows = |q: &Queue| q.lines.values().any(|line| !line.heads.is_empty());
+        !flow.more
+            && flow.page.is_none()
+            && flow.front.is_empty()
+            && !self.limited.contains_key(queue)
+            && !self.queues.get(queue).is_some_and(shows)
+    }
+
     /// Has this queue something that could start?
     pub fn has_ready(&mut self, queue: &(Namespace, Text)) -> bool {
         let shows = |q: &Queue| q.lines.values().any(|line| !line.heads.is_empty());

@@ -3,6 +3,7 @@
 //! same code: they only carry store calls, messages and time.
 
 mod calls;
+mod kept;
 mod routing;
 mod stir;
 
@@ -16,6 +17,7 @@ use crate::planted::Planted;
 use crate::quotas::Quotas;
 use crate::rows::ReadId;
 use crate::shard::Shard;
+use kept::Kept;
 use model::cluster::{Cluster, Give, Renew, Take, Taken};
 use model::read::{Page, Read};
 use model::row::Commit;
@@ -130,6 +132,8 @@ pub struct Host {
     follows_steps: bool,
     /// Guests whose claims were answered, oldest first: their callers may hang up before they hear.
     parting: VecDeque<(NodeId, CommandId, CommandId)>,
+    /// Answers whose time has not come.
+    kept: Kept,
     /// Nodes that were seen alive and not yet found dead.
     met: BTreeSet<NodeId>,
     /// When it last looked where shards are (local time).
@@ -187,6 +191,7 @@ impl Host {
             heard_order: VecDeque::new(),
             follows_steps: false,
             parting: VecDeque::new(),
+            kept: Kept::default(),
             met: BTreeSet::new(),
             looked: Time::MIN,
         }
@@ -273,6 +278,7 @@ impl Host {
     }
 
     fn gone(&mut self, local: Time, id: CommandId) {
+        self.kept.forget(id);
         if let Some(now) = self.now(local) {
             self.shards.values_mut().for_each(|shard| shard.handle_gone(now, id));
             self.stir_all();
@@ -309,6 +315,12 @@ impl Host {
             next = next.min(*end);
         }
         next = next.max(local.plus(Span::from_millis(1)));
+        // To the point: what is told here is not looked at again.
+        if let Some(now) = self.now(local)
+            && let Some(at) = self.kept.next(now)
+        {
+            next = next.min(local.plus(at.since(now)));
+        }
         self.next_commit(local).map_or(next, |at| next.min(at))
     }
 

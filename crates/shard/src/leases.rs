@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Lease {
     pub row: LeaseRow,
     pub entry: Entry,
+    /// Its time may be still to come.
+    pub reserved: bool,
     /// When the owner takes the run back.
     ends: Time,
     /// It is being taken back; if that has not happened by then, it is looked at again.
@@ -55,6 +57,13 @@ impl Requested {
     }
 }
 
+impl Lease {
+    pub fn new(row: LeaseRow, entry: Entry, renewed: Time, reserved: bool) -> Lease {
+        let ends = end_of(&row, renewed);
+        Lease { row, entry, reserved, ends, again: None }
+    }
+}
+
 impl Leases {
     pub fn get(&self, run: RunId) -> Option<&Lease> {
         self.by_run.get(&run)
@@ -68,20 +77,20 @@ impl Leases {
         self.by_run.contains_key(&run)
     }
 
-    pub fn insert(&mut self, row: LeaseRow, entry: Entry, renewed: Time) {
-        let run = row.run;
-        let ends = end_of(&row, renewed);
-        self.ends.insert((ends, run));
-        let request = (row.holder.clone(), row.request);
-        self.requests.entry(request).or_default().runs.insert(run, row.token);
-        self.by_run.insert(run, Lease { row, entry, ends, again: None });
+    pub fn insert(&mut self, lease: Lease) {
+        let run = lease.row.run;
+        self.ends.insert((lease.ends, run));
+        let request = (lease.row.holder.clone(), lease.row.request);
+        self.requests.entry(request).or_default().runs.insert(run, lease.row.token);
+        self.by_run.insert(run, lease);
     }
 
     /// A lease that the store holds.
     pub fn load(&mut self, row: LeaseRow, entry: Entry, renewed: Time) {
         let (run, token) = (row.run, row.token);
         let request = (row.holder.clone(), row.request);
-        self.insert(row, entry, renewed);
+        // Whether its time had come when it was given is not known here.
+        self.insert(Lease::new(row, entry, renewed, true));
         let known = self.known.get(&request).filter(|known| known.runs.get(&run) == Some(&token));
         let unheard = self.unheard.get(&run) == Some(&token);
         let Some(requested) = self.requests.get_mut(&request) else { return };

@@ -51,6 +51,31 @@ pub const TURN_JOBS: usize = 64;
 pub const WAITERS_MAX: usize = 16_384;
 /// Runs one claim may take.
 pub const CLAIM_MAX: usize = 1_000;
+/// A run is reserved twice as long before its time as commits take, or as long as slow ones took lately, and
+/// this: what the driver and the commit lane may be late by.
+pub const RESERVE_LEAST: Span = Span::from_millis(1);
+/// Of slow commits no more counts, because who is promised a run hears of nothing else until then; and each
+/// commit lets them fade by this part.
+pub const RESERVE_SLOW: Span = Span::from_millis(8);
+pub const RESERVE_FADES: i64 = 256;
+/// Nothing is reserved longer before its time: a claimer who is promised a run hears of nothing else.
+pub const RESERVE_MAX: Span = Span::from_millis(200);
+/// An answer that was kept for its time is told without asking the store again if it is late by less;
+/// and an answer of the store that took less tells the time. A clock that jumps by a second is noticed.
+pub const RESERVE_BELIEVED: Span = Span::from_millis(500);
+/// A herd is reserved earlier by this for each run in it: what writing a lease takes.
+pub const RESERVE_PER_RUN: Span = Span::from_micros(12);
+/// So many in the timer may be a herd, which is looked for so often, among so many: what `RESERVE_MAX` is
+/// enough for.
+pub const RESERVE_HERD: usize = 256;
+pub const RESERVE_LOOK: Span = Span::from_millis(5);
+pub const RESERVE_COUNTED: usize = 16_384;
+/// Runs reserved in one pass, at least as many as a claim may take; and those passed over because nobody
+/// waits for them.
+pub const RESERVE_AT_ONCE: usize = 1_024;
+pub const RESERVE_SKIPPED: usize = 256;
+/// If nobody took one of more than so many, the next look at them waits for `RESERVE_LOOK`.
+pub const RESERVE_FEW: usize = 16;
 /// Rows of jobs and specs kept for the next fire. A node may own all shards: together they stay below a
 /// gigabyte. What `SLICES_WAITING` slices read fits in.
 pub const CACHE_MAX: usize = 8_192;
@@ -165,6 +190,9 @@ pub struct Sizes {
     /// is decided until it is.
     pub tokens: u32,
     pub versions: u32,
+    /// How long before its time a run is reserved, at least; and how many may be a herd.
+    pub reserve: Span,
+    pub herd: usize,
 }
 
 impl Default for Sizes {
@@ -179,6 +207,8 @@ impl Default for Sizes {
             batch_changes: BATCH_CHANGES,
             tokens: u32::MAX / 2,
             versions: VERSIONS_KEPT,
+            reserve: RESERVE_LEAST,
+            herd: RESERVE_HERD,
         }
     }
 }

@@ -74,6 +74,8 @@ struct Sent {
     /// Holds only together with this batch: what it decides is off the wheel.
     floor: Option<Time>,
     starts: Starts,
+    /// When it was sent.
+    at: Time,
     /// Set while it waits to be sent again.
     resend: Option<Time>,
     pause: Span,
@@ -148,6 +150,20 @@ impl Pipeline {
         self.limit.is_none_or(|limit| decided < limit)
     }
 
+    /// Is a bad command being looked for?
+    pub fn is_searching(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// A claim that was answered waits again: nobody hears that answer.
+    pub fn take_out(&mut self, caller: CommandId) {
+        let sent = self.sent.iter_mut().map(|sent| &mut sent.batch);
+        for batch in sent.chain([&mut self.building]) {
+            batch.outputs.retain(|o| !matches!(o, Output::Reply(id, _) if *id == caller));
+            batch.commands.retain(|(other, _)| other.id != caller);
+        }
+    }
+
     /// Everything decided so far is durable when this batch number is.
     pub fn gate(&self) -> u64 {
         if self.building.changes.is_empty() { self.building.seq - 1 } else { self.building.seq }
@@ -216,8 +232,8 @@ impl Shard {
                 let batch = std::mem::replace(building, next);
                 let (floor, rests_on) = (self.floor(now), self.pipeline.durable);
                 let starts = self.starts(now, &batch.changes);
-                let (resend, pause, done) = (None, RESEND_FIRST, false);
-                let sent = Sent { batch, floor, starts, resend, pause, rests_on, done };
+                let (at, resend, pause, done) = (now, None, RESEND_FIRST, false);
+                let sent = Sent { batch, floor, starts, at, resend, pause, rests_on, done };
                 self.pipeline.sent.push_back(sent);
                 self.pipeline.sent.len() - 1
             }
@@ -288,6 +304,7 @@ impl Shard {
         let broken = match end {
             CommitEnd::Durable => {
                 sent.done = true;
+                self.reserved.committed(now.since(sent.at));
                 while self.pipeline.sent.front().is_some_and(|first| first.done) {
                     self.durable();
                 }
@@ -401,7 +418,9 @@ impl Shard {
     }
 
     /// Stops deciding; what is on its way is finished. Then the shard can be given away.
-    pub fn drain(&mut self) {
+    pub fn drain(&mut self, now: Time) {
+        // Its next owner fires what has not begun.
+        self.unreserve(now);
         self.pipeline.draining = true;
     }
 

@@ -87,6 +87,14 @@ bugs! {
     ReadyStartStays,
     /// Leases are said to begin behind the first one.
     LeasesStartBehind,
+    /// A claimer hears of a reserved run before its time.
+    ReservedToldAtOnce,
+    /// A claimer hears of a reserved run when a clock says so that runs wild.
+    ReservedByAnyClock,
+    /// A reserved run that goes back is ready at once.
+    UnreservedIsReady,
+    /// A reserved run starts although a hold has come.
+    HoldLeavesReserved,
     /// Runs do not expire.
     NeverExpires,
     /// A start is not counted towards the limits of its queue.

@@ -25,7 +25,7 @@ use crate::rows::{ReadId, Rows};
 use crate::starts::Began;
 use crate::timer::{Timed, Timer};
 use crate::touched::Touched;
-use crate::verbs::Sweep;
+use crate::verbs::{Reserved, Sweep};
 use crate::waiters::Waiters;
 use calendar::Schedule;
 use model::read::{Outcome, Page, Read, WheelKey};
@@ -89,6 +89,7 @@ pub struct Shard {
     pub(crate) recent: Recent,
     pub(crate) holds: BTreeMap<Scope, HoldRow>,
     pub(crate) waiters: Waiters,
+    pub(crate) reserved: Reserved,
     pub(crate) quotas: Quotas,
     pub(crate) schedules: BTreeMap<(JobId, u32), Schedule>,
     /// Runs pushed to a flow in this pass whose row does not say "ready" yet.
@@ -159,6 +160,7 @@ impl Shard {
             recent: Recent::default(),
             holds: BTreeMap::new(),
             waiters: Waiters::default(),
+            reserved: Reserved::default(),
             quotas: Quotas::default(),
             schedules: BTreeMap::new(),
             unpatched: Vec::new(),
@@ -237,6 +239,7 @@ impl Shard {
     pub fn handle_gone(&mut self, now: Time, caller: CommandId) {
         self.waiters.remove(caller);
         self.inbox.remove(caller);
+        self.reserved.told(caller);
         let leases = self.leases.untell(caller);
         if !leases.is_empty() {
             self.pipeline.withdraw(caller);
@@ -269,6 +272,7 @@ impl Shard {
             self.timer.has_postponed().then_some(self.postponed_until).filter(|_| decides),
             self.leases.next_end().filter(|_| decides),
             self.waiters.next_end(),
+            self.reserved.next.filter(|_| decides),
             // With so much near, the horizon is raised when some of it has been decided.
             self.loader.next_raise().filter(|_| self.timer.len() <= self.sizes.timer_max / 2),
             self.pipeline.next_send(),
@@ -315,6 +319,7 @@ impl Shard {
 
     /// Decides as much as fits into the batch being built.
     pub(crate) fn work(&mut self, now: Time) {
+        self.reserved.next = None;
         if !self.is_live() {
             self.load_more(now);
             return;
@@ -363,6 +368,7 @@ impl Shard {
         }
         self.serve_waiters(now);
         self.patch_ready();
+        self.reserve(now);
         self.expire_runs(now);
         self.park();
         self.load_more(now);
@@ -482,7 +488,7 @@ impl Shard {
                 self.decide_backfill(now, *job, (*from, *to), *only, *per_second, key.as_ref())?
             }
             Command::CancelBackfill(id) => self.decide_cancel_backfill(*id)?,
-            Command::Hold { scope, reason, until } => self.decide_hold(scope, reason, *until),
+            Command::Hold { scope, reason, until } => self.decide_hold(now, scope, reason, *until),
             Command::Release(scope) => self.decide_release(scope),
             Command::SetQueue { namespace, queue, limits } => {
                 self.decide_set_queue(*namespace, queue, limits)

@@ -8,7 +8,7 @@
 
 use crate::entry::Entry;
 use model::read::WheelKey;
-use model::{Namespace, RunId, Time};
+use model::{Namespace, RunId, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A thing that waits for an instant.
@@ -52,6 +52,22 @@ const ROWS: u32 = u32::MAX;
 impl Timer {
     pub fn len(&self) -> usize {
         self.waiting.len() + self.due_count + self.postponed.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// What waits for an instant up to this one, in order.
+    pub fn upcoming(&self, until: Time) -> impl Iterator<Item = (Time, &Timed)> {
+        let all = self.waiting.iter().take_while(move |((at, _), _)| *at <= until);
+        all.map(|((at, _), timed)| (*at, timed))
+    }
+
+    /// When the first thing falls due that waits for an instant after this one.
+    pub fn next_after(&self, until: Time) -> Option<Time> {
+        let behind = (until.plus(TICK), WheelKey::Run(RunId::first_of(ZERO_JOB)));
+        self.waiting.range(behind..).next().map(|((at, _), _)| at.ceil_millis())
     }
 
     /// Is something due that was not taken yet?
@@ -196,6 +212,8 @@ impl Timer {
         })
     }
 }
+
+const TICK: Span = Span::from_micros(1);
 
 /// Sorts before every key of its instant.
 const ZERO_JOB: model::JobId = model::JobId::from_bits(0, 0);

@@ -12,6 +12,8 @@ pub struct Waiters {
     waiting: BTreeMap<CommandId, (Caller, Claim)>,
     by_queue: BTreeMap<(Namespace, Text), BTreeSet<CommandId>>,
     ends: BTreeSet<(Time, CommandId)>,
+    /// How many of them may be promised what falls due soon.
+    reserve: usize,
 }
 
 impl Waiters {
@@ -25,12 +27,14 @@ impl Waiters {
             self.by_queue.entry(key).or_default().insert(caller.id);
         }
         self.ends.insert((claim.wait_until, caller.id));
+        self.reserve += usize::from(claim.reserve);
         self.waiting.insert(caller.id, (caller, claim));
     }
 
     pub fn remove(&mut self, id: CommandId) -> Option<(Caller, Claim)> {
         let (caller, claim) = self.waiting.remove(&id)?;
         self.ends.remove(&(claim.wait_until, id));
+        self.reserve -= usize::from(claim.reserve);
         for queue in &claim.queues {
             let key = (claim.namespace, queue.clone());
             if let Some(ids) = self.by_queue.get_mut(&key) {
@@ -45,6 +49,17 @@ impl Waiters {
 
     pub fn of_queue(&self, queue: &(Namespace, Text)) -> Vec<CommandId> {
         self.by_queue.get(queue).map(|ids| ids.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// Does anybody wait who may be promised what falls due soon?
+    pub fn reserve(&self) -> bool {
+        self.reserve > 0
+    }
+
+    /// Those of them who wait for this queue.
+    pub fn reserve_of(&self, queue: &(Namespace, Text)) -> impl Iterator<Item = CommandId> {
+        let ids = self.by_queue.get(queue).into_iter().flatten().copied();
+        ids.filter(|id| self.waiting.get(id).is_some_and(|(_, claim)| claim.reserve))
     }
 
     pub fn next_end(&self) -> Option<Time> {

@@ -36,6 +36,8 @@ mod ownership;
 mod put_off;
 #[path = "core/recurring.rs"]
 mod recurring;
+#[path = "core/reserve.rs"]
+mod reserve;
 #[path = "core/routing.rs"]
 mod routing;
 #[path = "core/runs.rs"]

@@ -59,7 +59,7 @@ impl World {
                     }
                 }
             }
-            HostOutput::Shard(_, Output::Level(_)) => {}
+            HostOutput::Shard(_, Output::Level(_) | Output::Withdraw(_)) => {}
             HostOutput::Shard(_, Output::Event(event)) => self.log.count(event),
         }
     }

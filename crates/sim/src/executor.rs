@@ -32,6 +32,7 @@ impl World {
             lease: LEASE,
             request,
             wait_until: self.now.plus(wait),
+            reserve: request.is_multiple_of(2),
         };
         let what = Asked::Claim { request };
         let asker = Asker::Executor { node, boot, what };

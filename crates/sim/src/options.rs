@@ -78,6 +78,7 @@ impl Options {
                 batch_changes: rng.range(8, 300) as usize,
                 tokens: if rng.per_mille(200) { rng.range(20, 400) as u32 } else { u32::MAX / 2 },
                 versions: 2,
+                ..Sizes::default()
             },
             kill: quiet(kill),
             freeze: quiet(freeze),
@@ -110,6 +111,10 @@ impl Options {
             fault_every: Span::from_millis(rng.range(200, 3_000)),
             client_every: Span::from_millis(rng.range(20, 150)),
         };
+        // Promises that last long meet more of what can happen meanwhile.
+        let page = options.sizes.page;
+        options.sizes.reserve = Span::from_millis([1, 30, 150][page % 3]);
+        options.sizes.herd = [4, 256][page % 2];
         let stalls = rng.per_mille(40);
         if stalls {
             options.only_stalls(rng);

@@ -101,6 +101,7 @@ impl World {
             request: worker.request,
             // In the store's time, which a worker does not know: the node that hears it does.
             wait_until: self.now.plus(Span::from_millis(wait)),
+            reserve: worker.request % 4 != 3,
         };
         (shard, claim)
     }

@@ -147,6 +147,8 @@ fn read_leased(bytes: &[u8]) -> Option<Leased> {
     let fields = Fields::read(bytes)?;
     let time = |tag| fields.signed(tag).map(Time::from_micros);
     Some(Leased {
+        // Whoever owns its shard kept the answer until then.
+        reserved: false,
         run: p::run(fields.one(1)?)?,
         attempt: fields.narrow(2)?,
         token: Token(fields.number(3)?),

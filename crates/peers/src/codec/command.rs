@@ -159,6 +159,10 @@ fn write_claim(out: &mut Writer, claim: &Claim) {
     out.signed_field(7, claim.lease.micros());
     out.number_field(8, claim.request);
     out.signed_field(9, claim.wait_until.micros());
+    if claim.reserve {
+        // Nodes of the version before write nothing here.
+        out.number_field(10, 1);
+    }
 }
 
 fn write_end(out: &mut Writer, end: &End) {
@@ -322,6 +326,7 @@ fn read_claim(fields: &Fields<'_>) -> Option<Claim> {
         lease: p::span(fields.one(7)?)?,
         request: fields.number(8)?,
         wait_until: Time::from_micros(fields.signed(9)?),
+        reserve: fields.is_set(10),
     })
 }
 

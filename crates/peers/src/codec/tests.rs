@@ -52,6 +52,7 @@ fn commands() -> Vec<Command> {
             NewJob { id: job(), spec: spec(), key: None, paused: false },
         ]),
         Command::Claim(claim(None)),
+        Command::Claim(Claim { reserve: true, ..claim(None) }),
         Command::Claim(claim(Some(vec![]))),
         Command::Claim(Claim {
             holder: Holder::Node(NodeId { node: 7, boot: u64::MAX }),
@@ -144,6 +145,7 @@ fn claim(kinds: Option<Vec<Text>>) -> Claim {
         lease: Span::from_secs(30),
         request: u64::MAX >> 1,
         wait_until: Time::from_secs(1_700_000_000),
+        reserve: false,
     }
 }
 
@@ -160,6 +162,7 @@ fn answers() -> Vec<Answer> {
         ]),
         Answer::Claimed(vec![]),
         Answer::Claimed(vec![Leased {
+            reserved: false,
             run: run(),
             attempt: 3,
             token: Token((1 << 53) - 1),

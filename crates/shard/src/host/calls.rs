@@ -69,6 +69,8 @@ impl Host {
         for (shard, output) in outputs {
             self.output(local, shard, output);
         }
+        // After what was withdrawn in this very moment.
+        self.tell_kept(local);
         self.note_standing(asked);
     }
 
@@ -83,7 +85,8 @@ impl Host {
                 }
                 self.look_again(local, id);
             }
-            Output::Reply(id, answer) => self.answer(id, answer),
+            Output::Reply(id, answer) => self.tell(shard, id, answer),
+            Output::Withdraw(id) => self.kept.forget(id),
             other => self.outputs.push_back(HostOutput::Shard(shard, other)),
         }
     }
@@ -166,7 +169,7 @@ impl Host {
             self.call(local, Under::Take(takes.clone(), gifts), StoreCall::Take(takes));
             return;
         }
-        self.bequeath();
+        self.bequeath(local);
         let gives: Vec<Give> = self
             .giving
             .iter()
@@ -204,22 +207,27 @@ impl Host {
     }
 
     /// A node that leaves gives its shards away, a few at a time: each waits for its heir to load it.
-    fn bequeath(&mut self) {
+    fn bequeath(&mut self, local: Time) {
         if !self.ownership.is_leaving() {
             return;
         }
-        for (id, shard) in &mut self.shards {
-            if self.giving.len() >= MOVES_AT_ONCE {
-                return;
-            }
-            if !self.giving.contains_key(id)
-                && let Some(heir) = self.ownership.heir(*id)
-            {
-                shard.drain();
-                self.stirred.now.insert(*id);
-                self.giving.insert(*id, heir);
-            }
-        }
+        let stay = |id: &&ShardId| !self.giving.contains_key(id);
+        let heir = |id: &ShardId| Some((*id, self.ownership.heir(*id)?));
+        let room = MOVES_AT_ONCE.saturating_sub(self.giving.len());
+        let gifts: Vec<_> = self.shards.keys().filter(stay).filter_map(heir).take(room).collect();
+        gifts.into_iter().for_each(|(id, heir)| self.begin_give(local, id, heir));
+    }
+
+    /// The shard finishes its batch and goes.
+    pub(super) fn begin_give(&mut self, local: Time, id: ShardId, to: NodeId) {
+        let now = self.now(local).unwrap_or(Time::MAX);
+        let Some(shard) = self.shards.get_mut(&id) else { return };
+        shard.drain(now);
+        let outputs: Vec<Output> = std::iter::from_fn(|| shard.poll_output()).collect();
+        self.stirred.now.insert(id);
+        self.giving.insert(id, to);
+        // What it withdraws must not be told in this very moment.
+        outputs.into_iter().for_each(|output| self.output(local, id, output));
     }
 
     /// Nodes whose lease has run out since the last renewal: what their executors held ends with
@@ -350,6 +358,7 @@ impl Host {
     fn sample(&mut self, sent: Time, local: Time, store: Time) {
         let before = self.now(local);
         self.clock.handle_sample(sent, local, store);
+        self.kept.sampled(sent, local);
         let (Some(before), Some(after)) = (before, self.now(local)) else { return };
         let jump = after.since(before).max(before.since(after));
         if self.follows_steps && jump > CLOCK_STEP {

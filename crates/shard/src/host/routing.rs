@@ -221,12 +221,8 @@ impl Host {
                 }
             }
             Message::Ask { shard } => {
-                if self.ownership.belongs_to(shard, from)
-                    && let Some(owned) = self.shards.get_mut(&shard)
-                {
-                    owned.drain();
-                    self.stirred.now.insert(shard);
-                    self.giving.insert(shard, from);
+                if self.ownership.belongs_to(shard, from) {
+                    self.begin_give(local, shard, from);
                 }
             }
             Message::Gave { shard, epoch: Some(epoch) } if self.gifts.len() < GIFTS_MAX => {

@@ -151,6 +151,7 @@ impl Shard {
         again.extend(
             self.waiters.drain().into_iter().map(|(caller, claim)| (caller, Command::Claim(claim))),
         );
+        self.reserved.forget(again);
         self.flows = Default::default();
         self.flows.set_sizes(self.sizes);
         self.flows.set_planted(self.planted);

@@ -5,6 +5,7 @@
 use crate::batch::Event;
 use crate::command::{Answer, Claim, Command, Leased, Refused};
 use crate::entry::Entry;
+use crate::leases::Lease;
 use crate::limits::{CLAIM_MAX, WAITERS_MAX};
 use crate::planted::Bug;
 use crate::shard::{Caller, Decision, Shard};
@@ -19,7 +20,7 @@ impl Shard {
         caller: Caller,
         claim: &Claim,
     ) -> Decision<Option<Answer>> {
-        let runs = self.claim_once(now, caller, claim);
+        let runs = self.claim_once(now, now, caller, claim);
         if !runs.is_empty() || claim.wait_until <= now {
             return Ok(Some(Answer::Claimed(runs)));
         }
@@ -31,18 +32,26 @@ impl Shard {
     }
 
     /// The leases this request got before, or new ones. Waiting claims are asked too: a client that
-    /// repeats its request while the first one waits must not get twice as much.
-    fn claim_once(&mut self, now: Time, caller: Caller, claim: &Claim) -> Vec<Leased> {
+    /// repeats its request while the first one waits must not get twice as much. New ones start `at` an
+    /// instant that may be still to come (`reserve.rs`).
+    pub(crate) fn claim_once(
+        &mut self,
+        now: Time,
+        at: Time,
+        caller: Caller,
+        claim: &Claim,
+    ) -> Vec<Leased> {
         let held = self.leases.of_request(&claim.holder, claim.request);
-        let mut runs: Vec<Leased> = held.into_iter().map(|l| leased(&l.row, &l.entry)).collect();
+        let mut runs: Vec<Leased> = held.into_iter().map(leased).collect();
         if runs.is_empty() {
-            runs = self.claim_ready(now, claim);
+            runs = self.claim_ready(at, claim, at > now);
         }
         self.leases.tell(&claim.holder, claim.request, caller.id);
+        self.note_reserved(now, caller, claim, &runs);
         runs
     }
 
-    fn claim_ready(&mut self, now: Time, claim: &Claim) -> Vec<Leased> {
+    fn claim_ready(&mut self, now: Time, claim: &Claim, reserved: bool) -> Vec<Leased> {
         let (mut runs, mut late) = (Vec::new(), Vec::new());
         while runs.len() < claim.max.min(CLAIM_MAX) {
             let (holds, ignore) = (&self.holds, self.planted.is(Bug::IgnoreHold));
@@ -61,7 +70,7 @@ impl Shard {
                 }
                 continue;
             }
-            runs.push(self.lease(now, claim, entry));
+            runs.push(self.lease(now, claim, entry, reserved));
         }
         for entry in late {
             self.flows.push(entry);
@@ -69,7 +78,7 @@ impl Shard {
         runs
     }
 
-    fn lease(&mut self, now: Time, claim: &Claim, entry: Entry) -> Leased {
+    fn lease(&mut self, now: Time, claim: &Claim, entry: Entry, reserved: bool) -> Leased {
         let policy = self.policies.get(entry.policy);
         let row = LeaseRow {
             run: entry.id,
@@ -88,11 +97,12 @@ impl Shard {
         }
         self.touch(model::read::WheelKey::Run(entry.id));
         self.change(Key::Lease(entry.id), Expect::Absent, Some(Row::Lease(row.clone())));
-        let answer = leased(&row, &entry);
+        let lease = Lease::new(row, entry, now, reserved);
+        let answer = leased(&lease);
         if !self.planted.is(Bug::LimitNotCounted) {
             self.flows.start(entry.flow);
         }
-        self.leases.insert(row, entry, now);
+        self.leases.insert(lease);
         answer
     }
 
@@ -111,7 +121,7 @@ impl Shard {
                     break;
                 }
                 let Some((caller, claim)) = self.waiters.remove(id) else { continue };
-                let runs = self.claim_once(now, caller, &claim);
+                let runs = self.claim_once(now, now, caller, &claim);
                 if runs.is_empty() {
                     self.waiters.insert(caller, claim);
                 } else {
@@ -126,7 +136,7 @@ impl Shard {
         }
     }
 
-    fn answer_waiter(&mut self, caller: Caller, claim: Claim, runs: Vec<Leased>) {
+    pub(crate) fn answer_waiter(&mut self, caller: Caller, claim: Claim, runs: Vec<Leased>) {
         self.reply(caller, Answer::Claimed(runs));
         self.pipeline.building.commands.push((caller, Command::Claim(claim)));
     }
@@ -140,7 +150,7 @@ fn holds_stop(holds: &BTreeMap<Scope, HoldRow>, namespace: Namespace, queue: &Te
             || holds.contains_key(&Scope::Queue(namespace, queue.clone())))
 }
 
-fn leased(row: &LeaseRow, entry: &Entry) -> Leased {
+fn leased(Lease { row, entry, reserved, .. }: &Lease) -> Leased {
     Leased {
         run: row.run,
         attempt: row.attempt,
@@ -151,5 +161,6 @@ fn leased(row: &LeaseRow, entry: &Entry) -> Leased {
         lease: row.length,
         deadline: row.deadline,
         checkpoint: entry.checkpoint > 0,
+        reserved: *reserved,
     }
 }

@@ -1,6 +1,7 @@
 //! Hold and release: the stop button. No new attempts start in the scope; running ones settle.
 
 use crate::command::Answer;
+use crate::planted::Bug;
 use crate::shard::Shard;
 use model::row::{Expect, HoldRow, Key, Row, Scope};
 use model::{Text, Time};
@@ -8,10 +9,15 @@ use model::{Text, Time};
 impl Shard {
     pub(crate) fn decide_hold(
         &mut self,
+        now: Time,
         scope: &Scope,
         reason: &Text,
         until: Option<Time>,
     ) -> Answer {
+        // What has not begun does not begin.
+        if !self.planted.is(Bug::HoldLeavesReserved) {
+            self.unreserve(now);
+        }
         let row = HoldRow { reason: reason.clone(), until };
         let expect = match self.holds.insert(scope.clone(), row.clone()) {
             Some(_) => Expect::Rev(1),

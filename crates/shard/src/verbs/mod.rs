@@ -20,6 +20,7 @@ mod queue;
 mod replay;
 mod rerun;
 mod rescue;
+mod reserve;
 mod retry;
 mod settle;
 mod submit;
@@ -28,4 +29,5 @@ mod trigger;
 mod update;
 mod versions;
 
+pub(crate) use reserve::Reserved;
 pub(crate) use sweep::Sweep;

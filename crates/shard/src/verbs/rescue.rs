@@ -68,7 +68,12 @@ impl Shard {
             return Ok(());
         }
         lease.entry.lost += 1;
-        if lease.entry.lost == 1 {
+        if lease.row.started > now {
+            // It was reserved, and its time has not come.
+            let next = lease.row.started;
+            let report = Report { next: Some(next), ..report };
+            self.again_at(now, lease.clone(), Status::Lost, Move::Lose, next, report);
+        } else if lease.entry.lost == 1 {
             self.again_now(now, lease.clone(), Status::Lost, Move::Lose, report);
         } else {
             let next = now.plus(backoff(&policy, lease.entry.lost - 1, &lease.entry));

@@ -7,6 +7,7 @@ use crate::leases::Lease;
 use crate::planted::Bug;
 use crate::shard::{Decision, Need, Shard};
 use crate::verbs::end::{CANCELLED, JobSide, Report, SUCCEEDED};
+use crate::verbs::reserve::is_reserved;
 use model::row::{Key, Row};
 use model::{RunState, Status, Text, Time};
 
@@ -120,6 +121,10 @@ impl Shard {
             }
             End::Snoozed { until } => self.snooze(now, lease, *until, side),
             End::Released => self.give_back(now, lease, Report::default(), side),
+            End::Unheard if is_reserved(&lease, now) => {
+                self.unlease(lease);
+                over(RunState::Scheduled)
+            }
             End::Unheard => {
                 let report = Report { error: Some(Text::from(UNHEARD)), ..Report::default() };
                 self.give_back(now, lease, report, side)

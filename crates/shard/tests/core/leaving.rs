@@ -53,6 +53,7 @@ fn claimed(nodes: &mut Nodes, by: usize, shard: u16, request: u64) -> Vec<Leased
         request,
         // Past, also by a node that knows the store's time only roughly.
         wait_until: nodes.now.minus(SEC),
+        reserve: false,
     };
     let asked = nodes.ask(0, shard, Command::Claim(claim));
     // One that finds nothing is answered when its time is over.
@@ -158,6 +159,7 @@ fn a_claim_that_waited_long_follows_its_shard() {
             lease: Span::from_secs(30),
             request,
             wait_until: until,
+            reserve: false,
         })
     };
     let until = nodes.now.plus(Span::from_secs(7));

@@ -20,6 +20,7 @@ fn claim_of(nodes: &Nodes, request: u64) -> Command {
         lease: Span::from_secs(30),
         request,
         wait_until: nodes.now,
+        reserve: false,
     })
 }
 

@@ -26,6 +26,7 @@ fn claim(nodes: &Nodes, request: u64) -> Command {
         lease: Span::from_secs(30),
         request,
         wait_until: nodes.now,
+        reserve: false,
     })
 }
 

@@ -89,7 +89,8 @@ impl Nodes {
                     assert!(all.answers.insert(id, answer).is_none(), "{id:?} answered twice");
                 }
                 HostOutput::Shard(_, Output::Event(event)) => all.events.push(event),
-                HostOutput::Shard(_, Output::Stop(..) | Output::Level(_)) => {}
+                HostOutput::Shard(_, Output::Stop(..) | Output::Level(_) | Output::Withdraw(_)) => {
+                }
             }
         }
     }

@@ -167,6 +167,7 @@ impl World {
                     }
                     Output::Stop(run, _) => self.stops.push(run),
                     Output::Level(change) => self.levels.push(change.broken),
+                    Output::Withdraw(id) => drop(self.answers.remove(&id)),
                     Output::Event(event) => self.events.push(event),
                 }
             }
@@ -330,6 +331,7 @@ impl World {
             lease: Span::from_secs(30),
             request: self.next_request,
             wait_until: self.now.plus(wait),
+            reserve: false,
         }
     }
 

@@ -4,7 +4,7 @@ use super::START;
 use model::row::Holder;
 use model::{
     Bytes, CatchUp, Cause, JobId, Namespace, Overlap, Policy, RunId, ScheduleSpec, Span, Spec,
-    Target, Text, Time, When,
+    Target, Text, Time, Token, When,
 };
 use shard::command::{Answer, End, KeyOf, Leased};
 use std::sync::Arc;
@@ -14,6 +14,10 @@ pub fn leases(answer: Answer) -> Vec<Leased> {
         Answer::Claimed(leased) => leased,
         other => panic!("{other:?}"),
     }
+}
+
+pub fn tokens(leases: &[Leased]) -> Vec<(RunId, Token)> {
+    leases.iter().map(|leased| (leased.run, leased.token)).collect()
 }
 
 pub fn one_off(job: JobId) -> RunId {
