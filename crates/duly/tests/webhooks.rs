@@ -48,7 +48,8 @@ fn receivers_that_misbehave_cost_their_own_attempt_and_nothing_else() {
     assert!(receivers.len() >= 25);
     let mut runs = Vec::new();
     for receiver in &receivers {
-        let made = server.submit(&once(&receiver.url(), "3s"));
+        let timeout = format!("{}ms", receiver.behaviour.wanted.timeout().as_millis());
+        let made = server.submit(&once(&receiver.url(), &timeout));
         runs.push((receiver.behaviour, made["run_id"].clone()));
     }
     // In the same queue, behind all of them.
@@ -62,13 +63,15 @@ fn receivers_that_misbehave_cost_their_own_attempt_and_nothing_else() {
     let mut wrong = Vec::new();
     for (behaviour, run) in &runs {
         let wanted = match behaviour.wanted {
-            Wanted::Status(code) if (200..300).contains(&code) => "succeeded",
+            Wanted::Status(code) | Wanted::Begun(code) if (200..300).contains(&code) => "succeeded",
             _ => "dead",
         };
         let done = server.run_is(run, wanted);
         let attempt = &done["attempts"][0];
         let fits = match behaviour.wanted {
-            Wanted::Status(code) => wanted == "succeeded" || attempt["code"] == code,
+            Wanted::Status(code) | Wanted::Begun(code) => {
+                wanted == "succeeded" || attempt["code"] == code
+            }
             Wanted::Failed(words) => attempt["error"].as_str().is_some_and(|e| e.contains(words)),
             Wanted::TimedOut => attempt["status"] == "timed_out",
             Wanted::NoAnswer => true,

@@ -150,12 +150,15 @@ fn tell(context: &Context, job: &Job, turn: Turn) {
 }
 
 async fn webhook(context: &Context, job: &Job, uri: &Uri, until: Until) -> (End, Option<Sign>) {
-    let request = match saying(context, job).request(uri, &*context.options.secrets) {
+    let saying = saying(context, job);
+    let make = || saying.request(uri, &*context.options.secrets);
+    let request = match make() {
         Ok(request) => request,
         Err(why) => return (failed(&why, true), None),
     };
     crash::point("send-before");
-    let heard = context.options.client.send(&job.place, request, until, context.node.now()).await;
+    let (client, now) = (&context.options.client, context.node.now());
+    let heard = client.send(&job.place, request, make, until, now).await;
     let sign = verdict::sign(&heard);
     (verdict::of(heard, from_spec::permanent(&job.spec)), sign)
 }

@@ -1,4 +1,4 @@
-//! Claims: one loop per queue that has webhooks. A loop never waits for a host: a claimed run is
+//! Claims: one loop per queue that has webhooks. A loop never waits for a slow host: a claimed run is
 //! sent, waits for its host in a bounded room, or is put back for later, and the loop goes on to
 //! whatever stands behind it. So a slow host holds up its own runs, and nobody else's.
 
@@ -225,9 +225,12 @@ async fn serve(context: Arc<Context>, queue: SeenQueue, mut phases: watch::Recei
             lease: LEASE,
             request: context.node.request(),
             wait_until: context.node.now().plus(CLAIM_WAIT),
+            // One loop claims for a whole queue: a promise would keep it from what is ready.
+            reserve: false,
         };
         let ask = async {
             context.slots.any_free().await;
+            context.slots.room(queue.namespace).await;
             let wait = CLAIM_WAIT.plus(CLAIM_MARGIN);
             context.node.call_for(shard, Command::Claim(claim), wait).await
         };

@@ -54,22 +54,36 @@ impl Client {
         Dialler { guard: &self.guard, resolver: &*self.resolver, tls }.dial(place).await
     }
 
+    /// `again` makes the same request once more: rarely needed, where a copy would be made for every webhook.
     pub async fn send(
+        &self,
+        place: &Place,
+        mut request: Request<Full<Bytes>>,
+        again: impl FnOnce() -> Result<Request<Full<Bytes>>, String>,
+        until: Until,
+        now: Time,
+    ) -> Result<Heard, Trouble> {
+        if let Some(kept) = self.pool.take(place).await {
+            let silent = kept.heard();
+            let (kept, said) = self.exchange(kept, request, until, now).await;
+            match said {
+                Ok((heard, again)) => return Ok(self.done(place, kept, heard, again)),
+                Err(Trouble::Failed(_)) if kept.heard() == silent => {}
+                Err(trouble) => return Err(trouble),
+            }
+            request = again().map_err(Trouble::Failed)?;
+        }
+        // In a box: what every attempt carries stays small, and this is rare and large.
+        Box::pin(self.send_anew(place, request, until, now)).await
+    }
+
+    async fn send_anew(
         &self,
         place: &Place,
         request: Request<Full<Bytes>>,
         until: Until,
         now: Time,
     ) -> Result<Heard, Trouble> {
-        if let Some(kept) = self.pool.take(place).await {
-            let silent = kept.heard();
-            let (kept, said) = self.exchange(kept, request.clone(), until, now).await;
-            match said {
-                Ok((heard, again)) => return Ok(self.done(place, kept, heard, again)),
-                Err(Trouble::Failed(_)) if kept.heard() == silent => {}
-                Err(trouble) => return Err(trouble),
-            }
-        }
         let dialler = Dialler { guard: &self.guard, resolver: &*self.resolver, tls: &self.tls };
         let dialling = tokio::time::timeout(until.left(), dialler.dial(place));
         let stream = dialling.await.unwrap_or(Err(Trouble::Timeout))?;

@@ -63,6 +63,11 @@ pub const KEPT_BACK_MAX: usize = 65_536;
 /// Runs one claim takes: what one host may have under way. A claim waits for a commit, so fewer would
 /// leave a fast receiver idle; more would take what other queues could send.
 pub const CLAIM_BATCH: usize = HOST_IN_FLIGHT_MAX;
+/// Before a claim its queue waits for room in the lines of quick hosts, and at most this: what is claimed too
+/// early is put back and comes a quarter of a second later. A slow host is not waited for.
+pub const ROOM_WAIT_MAX: Duration = Duration::from_millis(20);
+/// The lines are looked at again after this at the soonest.
+pub const ROOM_LOOK: Duration = Duration::from_millis(1);
 /// How long a claim waits for work before it is renewed.
 pub const CLAIM_WAIT: Span = Span::from_secs(20);
 /// What a claim may take beyond its wait.

@@ -80,7 +80,8 @@ impl Probe {
             request_id: self.request_id.clone(),
             now: self.now,
         };
-        let request = saying.request(&uri, secrets).map_err(Trouble::Failed)?;
-        client.send(&place, request, Until::after(self.timeout), self.now).await
+        let make = || saying.request(&uri, secrets);
+        let request = make().map_err(Trouble::Failed)?;
+        client.send(&place, request, make, Until::after(self.timeout), self.now).await
     }
 }

@@ -4,7 +4,8 @@
 //! free, and then it waits for the first of their attempts to time out.
 //!
 //! A claimed run whose host is full waits here for a moment (its deadline is running); a longer
-//! line is put back into the store for later, spread at the pace at which the host finishes.
+//! line is put back into the store for later, spread at the pace at which the host finishes. Where that pace
+//! is quick, whoever claims waits a few milliseconds until the line is shorter instead.
 //!
 //! Namespaces take turns: a slot that becomes free goes to the next namespace that can use it, whatever
 //! the others have waiting, and to the next of its hosts. Every slot costs the same, so a turn is one
@@ -14,7 +15,8 @@
 mod lines;
 
 use crate::limits::{
-    BACK_MAX, BACK_MIN, HOST_WAITING_MAX, IN_FLIGHT_MAX, KEPT_BACK_SPREAD, LOOK_AHEAD, WAITING_MAX,
+    BACK_MAX, BACK_MIN, HOST_WAITING_MAX, IN_FLIGHT_MAX, KEPT_BACK_SPREAD, LOOK_AHEAD, ROOM_LOOK,
+    ROOM_WAIT_MAX, WAITING_MAX,
 };
 use crate::place::Place;
 use crate::shares::{Room, Shares};
@@ -22,6 +24,7 @@ use lines::State;
 use model::{Namespace, Span, Time};
 use node::bucket::Bucket;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 /// One attempt weighs so much in the mean time of its host: an eighth.
@@ -174,6 +177,23 @@ impl Slots {
             }
             freed.await;
         }
+    }
+
+    /// Waits until what one claim brings finds room to wait, if that is soon.
+    pub async fn room(&self, namespace: Namespace) {
+        let mut left = ROOM_WAIT_MAX;
+        while let Some(wait) = self.until_room(namespace) {
+            let wait = wait.max(ROOM_LOOK);
+            if wait > left {
+                return self.state().were_slow(namespace);
+            }
+            tokio::time::sleep(wait).await;
+            left -= wait;
+        }
+    }
+
+    fn until_room(&self, namespace: Namespace) -> Option<Duration> {
+        self.state().until_room(namespace)
     }
 
     fn release(&self, namespace: Namespace, place: &Place) {

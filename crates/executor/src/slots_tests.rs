@@ -1,7 +1,7 @@
 //! Slots: limits of hosts, turns of namespaces, and what waits.
 
 use super::*;
-use crate::limits::HOST_IN_FLIGHT_MAX;
+use crate::limits::{CLAIM_BATCH, HOST_IN_FLIGHT_MAX};
 use crate::shares::{Limit, Limits, Tenants};
 use model::NodeId;
 use node::bucket::Rate;
@@ -38,6 +38,50 @@ fn a_host_has_its_limit_and_others_go_on() {
     assert_eq!(fill(&slots, &place(2)).len(), HOST_IN_FLIGHT_MAX);
     drop(held);
     assert_eq!(slots.state().busy, 0);
+}
+
+/// A host whose line is full, and whose attempts take so long.
+fn crowd(took: Span) -> (Slots, Vec<Slot>, Vec<oneshot::Receiver<Slot>>) {
+    let slots = Slots::default();
+    let held = fill(&slots, &place(1));
+    let line = (0..HOST_WAITING_MAX).map(|_| wait(&slots, A, &place(1))).collect();
+    assert_eq!(slots.until_room(A), None, "nothing is known of it, so nobody waits for it");
+    (0..100).for_each(|_| slots.ended(&place(1), took));
+    (slots, held, line)
+}
+
+#[test]
+fn a_claim_waits_for_the_line_of_a_quick_host_and_of_no_other() {
+    let (slots, mut held, mut line) = crowd(Span::from_millis(4));
+    let wait = slots.until_room(A).expect("it is soon");
+    assert!(wait >= Duration::from_millis(4) && wait <= Duration::from_millis(5), "{wait:?}");
+    assert_eq!(slots.until_room(B), None, "the line of another namespace");
+    // As many have gone as one claim brings.
+    for _ in 0..CLAIM_BATCH {
+        held.remove(0);
+        held.push(line.remove(0).try_recv().expect("the next in line"));
+    }
+    assert_eq!(slots.until_room(A), None);
+    let (slots, _held, _line) = crowd(Span::from_millis(40));
+    assert_eq!(slots.until_room(A), None, "a slow host is not waited for");
+}
+
+#[tokio::test]
+async fn a_host_that_hangs_is_waited_for_once() {
+    let (slots, mut held, _line) = crowd(Span::from_millis(4));
+    assert!(slots.until_room(A).is_some());
+    slots.room(A).await;
+    assert_eq!(slots.until_room(A), None, "it was quick, and is no longer");
+    // Who has left the line does not count.
+    drop(_line);
+    slots.room(A).await;
+    // It works again.
+    (0..100).for_each(|_| slots.ended(&place(1), Span::from_millis(4)));
+    held.clear();
+    held = fill(&slots, &place(1));
+    let _line: Vec<_> = (0..HOST_WAITING_MAX).map(|_| wait(&slots, A, &place(1))).collect();
+    assert!(slots.until_room(A).is_some());
+    drop(held);
 }
 
 #[test]

@@ -65,19 +65,24 @@ fn client(names: Arc<Names>) -> Client {
 async fn send(client: &Client, url: &str, timeout: Duration) -> Result<Heard, Trouble> {
     let uri: Uri = url.parse().expect("a URL");
     let place = Place::of(&uri).map_err(Trouble::Refused)?;
-    let request = Request::builder()
-        .method("POST")
-        .uri(uri.path())
-        .header("host", uri.authority().expect("an authority").as_str())
-        .body(Full::new(Bytes::from_static(b"{\"hello\":\"world\"}")))
-        .expect("a request");
+    let request = || {
+        Request::builder()
+            .method("POST")
+            .uri(uri.path())
+            .header("host", uri.authority().expect("an authority").as_str())
+            .body(Full::new(Bytes::from_static(b"{\"hello\":\"world\"}")))
+            .map_err(|error| error.to_string())
+    };
+    let first = request().expect("a request");
     let span = Span::from_micros(timeout.as_micros() as i64);
-    client.send(&place, request, Until::after(span), Time::from_micros(0)).await
+    client.send(&place, first, request, Until::after(span), Time::from_micros(0)).await
 }
 
 fn fits(wanted: Wanted, said: &Result<Heard, Trouble>) -> bool {
     match (wanted, said) {
-        (Wanted::Status(code), Ok(heard)) => heard.code == code && heard.body.len() <= 16 * 1024,
+        (Wanted::Status(code) | Wanted::Begun(code), Ok(heard)) => {
+            heard.code == code && heard.body.len() <= 16 * 1024
+        }
         (Wanted::Failed(words), Err(Trouble::Failed(why))) => why.contains(words),
         (Wanted::TimedOut, Err(Trouble::Timeout)) => true,
         (Wanted::NoAnswer, Err(Trouble::Timeout | Trouble::Failed(_))) => true,
@@ -97,10 +102,8 @@ async fn every_misbehaviour_ends_as_it_must_and_holds_up_nobody() {
     for receiver in &receivers {
         let (client, url) = (client.clone(), receiver.url());
         let behaviour = receiver.behaviour;
-        attempts.push((
-            behaviour,
-            tokio::spawn(async move { send(&client, &url, Duration::from_millis(1_500)).await }),
-        ));
+        let timeout = behaviour.wanted.timeout();
+        attempts.push((behaviour, tokio::spawn(async move { send(&client, &url, timeout).await })));
     }
     // Meanwhile, over the same client.
     for n in 0..50 {

@@ -106,9 +106,13 @@ async fn measure(attempts: usize, tls: bool) -> usize {
         under_way.push(tokio::spawn(async move {
             let uri: Uri = format!("{scheme}://127.0.0.1:{port}/x").parse().expect("a URL");
             let place = Place::of(&uri).expect("a place");
-            let request = Request::post("/x").header("host", "x").body(Full::new(payload));
+            let request = || {
+                let request = Request::post("/x").header("host", "x");
+                request.body(Full::new(payload.clone())).map_err(|error| error.to_string())
+            };
+            let first = request().expect("a request");
             let until = Until::after(Span::from_secs(15));
-            client.send(&place, request.expect("a request"), until, Time::from_micros(0)).await
+            client.send(&place, first, request, until, Time::from_micros(0)).await
         }));
     }
     for attempt in under_way {

@@ -1,11 +1,13 @@
 //! What runs shall do, kept for the moment between their submission and their first attempt, so that
 //! most attempts begin without a read. A definition (run, version) never changes once it is durable,
 //! so what is kept cannot grow old; it is taken from commits that are durable, not from those on
-//! their way. Bounded in count and in bytes; what does not fit is read from the store as before.
+//! their way. Bounded in count and in bytes; what does not fit is read from the store as before. Those that
+//! came first stay, because they run first: in a backlog that grows, a newcomer that drove out the
+//! oldest would drive out the very next one to be asked for.
 
 use crate::limits::{SPEC_BYTES_MAX, SPECS_KEPT, SPECS_KEPT_BYTES, SPECS_NEAR};
 use model::row::{Change, Commit, Key, Row};
-use model::{RunId, Spec};
+use model::{RunId, Span, Spec, Time};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,21 +17,29 @@ pub struct Specs(Mutex<Kept>);
 #[derive(Debug, Default)]
 struct Kept {
     specs: HashMap<RunId, (u32, Arc<Spec>)>,
-    /// In the order they came; some have gone since.
-    order: VecDeque<RunId>,
+    /// In the order they came, and when; some have gone since.
+    order: VecDeque<(Time, RunId)>,
     bytes: usize,
 }
 
 impl Kept {
-    fn keep(&mut self, run: RunId, version: u32, spec: &Arc<Spec>) {
+    fn keep(&mut self, now: Time, run: RunId, version: u32, spec: &Arc<Spec>) {
         self.forget(run);
-        self.bytes += spec.payload.len();
-        self.specs.insert(run, (version, spec.clone()));
-        self.order.push_back(run);
-        while self.order.len() > SPECS_KEPT || self.bytes > SPECS_KEPT_BYTES {
-            let Some(oldest) = self.order.pop_front() else { return };
+        let size = spec.payload.len();
+        while self.specs.len() >= SPECS_KEPT || self.bytes + size > SPECS_KEPT_BYTES {
+            let Some((since, oldest)) = self.order.front().copied() else { return };
+            // What is held or waits for a worker for so long leaves its place to others.
+            let age = now.since(since);
+            let stays = age >= Span::ZERO && age <= SPECS_NEAR.times(2);
+            if stays && self.specs.contains_key(&oldest) {
+                return;
+            }
+            self.order.pop_front();
             self.forget(oldest);
         }
+        self.bytes += size;
+        self.specs.insert(run, (version, spec.clone()));
+        self.order.push_back((now, run));
     }
 
     fn forget(&mut self, run: RunId) {
@@ -55,7 +65,7 @@ impl Specs {
                         let near = row.due <= commit.decided.plus(SPECS_NEAR);
                         let fits = |spec: &&Arc<Spec>| spec.payload.len() <= SPEC_BYTES_MAX;
                         if let Some(spec) = row.body.as_ref().filter(fits).filter(|_| near) {
-                            kept.keep(*run, row.version, spec);
+                            kept.keep(commit.decided, *run, row.version, spec);
                         }
                     }
                     _ => kept.forget(*run),
@@ -65,7 +75,7 @@ impl Specs {
         // Most of what is told leaves again by its end; the order is cut back to what is there.
         if kept.order.len() > 2 * kept.specs.len() + SPECS_KEPT / 4 {
             let Kept { specs, order, .. } = &mut *kept;
-            order.retain(|run| specs.contains_key(run));
+            order.retain(|(_, run)| specs.contains_key(run));
         }
     }
 
@@ -85,7 +95,7 @@ mod tests {
     use super::*;
     use model::row::{Expect, RunRow};
     use model::{Cause, Epoch, FlowKey, JobId, Lane, Namespace, Policy, RunState, ShardId};
-    use model::{Slot, Target, Text, Time};
+    use model::{Slot, Target, Text};
 
     fn run(number: u64) -> RunId {
         let at = Time::from_secs(1_806_000_000);
@@ -149,11 +159,15 @@ mod tests {
     }
 
     fn commit(changes: Vec<Change>) -> Commit {
+        commit_at(100, changes)
+    }
+
+    fn commit_at(decided: i64, changes: Vec<Change>) -> Commit {
         Commit {
             shard: ShardId(0),
             epoch: Epoch(1),
             seq: 1,
-            decided: Time::from_secs(100),
+            decided: Time::from_secs(decided),
             changes: Arc::new(changes),
             floor: None,
             starts: model::row::Starts::default(),
@@ -197,5 +211,29 @@ mod tests {
         let kept = specs.kept();
         assert!(kept.bytes <= SPECS_KEPT_BYTES && kept.specs.len() <= SPECS_KEPT);
         assert!(kept.order.len() <= SPECS_KEPT);
+    }
+
+    #[test]
+    fn who_came_first_is_known_until_it_has_waited_too_long() {
+        let specs = Specs::default();
+        let (body, all) = (spec(1), 2 * SPECS_KEPT as u64);
+        let puts = |decided: i64, numbers: std::ops::Range<u64>| {
+            let put = |number| put(run(number), 1, decided, Some(body.clone()));
+            specs.durable([commit_at(decided, numbers.map(put).collect())].iter());
+        };
+        let knows = |number| specs.get(&[(run(number), 1)])[0].is_some();
+        puts(100, 0..all);
+        assert!(knows(0) && knows(all / 2 - 1) && !knows(all / 2) && !knows(all - 1));
+        // One ends: there is room for one.
+        let end = Change { key: Key::Run(run(7)), expect: Expect::Rev(1), row: None };
+        specs.durable([commit(vec![end])].iter());
+        puts(101, all..all + 2);
+        assert!(!knows(7) && knows(all) && !knows(all + 1));
+        // Nobody wants the others: those who come find room. So they do if the clock was set back.
+        let later = 100 + 3 * SPECS_NEAR.micros() / 1_000_000;
+        puts(later, all + 2..all + 3);
+        assert!(knows(all + 2) && !knows(0) && knows(1));
+        puts(50, all + 3..all + 4);
+        assert!(knows(all + 3) && !knows(1) && knows(2));
     }
 }

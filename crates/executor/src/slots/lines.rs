@@ -2,12 +2,18 @@
 //! namespaces and their hosts have are kept here.
 
 use super::Slot;
-use crate::limits::{HOST_IN_FLIGHT_MAX, HOSTS_MAX, IN_FLIGHT_MAX};
+use crate::limits::{
+    CLAIM_BATCH, HOST_IN_FLIGHT_MAX, HOST_WAITING_MAX, HOSTS_MAX, IN_FLIGHT_MAX, ROOM_WAIT_MAX,
+};
 use crate::place::Place;
 use model::{Namespace, Time};
 use node::bucket::Bucket;
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// A line that is not longer has room for all that one claim brings.
+const ROOMY: usize = HOST_WAITING_MAX - CLAIM_BATCH;
 
 /// Before a host has finished anything.
 const FIRST_GUESS: i64 = 1_000_000;
@@ -117,6 +123,40 @@ impl State {
             .collect();
         for (namespace, place) in all {
             self.tidy(namespace, &place);
+        }
+    }
+
+    /// Hosts whose line is too long for another claim, and how many too many wait there.
+    fn crowded(&mut self, namespace: Namespace) -> Vec<(Place, usize)> {
+        let Some(lines) = self.lines.get(&namespace) else { return Vec::new() };
+        let long = lines.hosts.iter().filter(|(_, line)| line.len() > ROOMY);
+        let long: Vec<Place> = long.map(|(place, _)| place.clone()).collect();
+        let left = |place: Place| {
+            let excess = self.tidy(namespace, &place).saturating_sub(ROOMY);
+            (excess > 0).then_some((place, excess))
+        };
+        long.into_iter().filter_map(left).collect()
+    }
+
+    /// How long until another claim of this namespace finds room, at the pace of its hosts. None: there is
+    /// room, or it takes longer than anybody should wait for.
+    pub fn until_room(&mut self, namespace: Namespace) -> Option<Duration> {
+        let crowded = self.crowded(namespace);
+        let soon = crowded.into_iter().filter_map(|(place, excess)| {
+            let host = self.hosts.get(&place)?;
+            let ends = host.mean.max(0).unsigned_abs() * excess as u64 / host.most.max(1) as u64;
+            Some(Duration::from_micros(ends)).filter(|wait| *wait <= ROOM_WAIT_MAX)
+        });
+        soon.max()
+    }
+
+    /// Somebody waited for as long as anybody does, and there is still no room: hosts that looked
+    /// quick take longer than was known.
+    pub fn were_slow(&mut self, namespace: Namespace) {
+        for (place, excess) in self.crowded(namespace) {
+            let host = self.host(&place);
+            let least = 2 * ROOM_WAIT_MAX.as_micros() as i64 * host.most as i64 / excess as i64;
+            host.mean = host.mean.max(least);
         }
     }
 

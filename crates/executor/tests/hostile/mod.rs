@@ -16,11 +16,25 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub enum Wanted {
     Status(u16),
+    /// The same, and its body never ends.
+    Begun(u16),
     /// Tried again later; the error says this.
     Failed(&'static str),
     TimedOut,
     /// Whichever comes first.
     NoAnswer,
+}
+
+impl Wanted {
+    /// How long an attempt may take. Whoever comes to an end gets the time for it, however busy the
+    /// machine is; who begins to answer may need a moment; the others never end.
+    pub fn timeout(self) -> Duration {
+        match self {
+            Wanted::TimedOut | Wanted::NoAnswer => Duration::from_millis(1_500),
+            Wanted::Begun(_) => Duration::from_secs(10),
+            Wanted::Status(_) | Wanted::Failed(_) => Duration::from_secs(60),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]

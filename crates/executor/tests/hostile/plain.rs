@@ -1,6 +1,6 @@
 //! Misbehaviour without TLS.
 
-use super::Wanted::{Failed, NoAnswer, Status, TimedOut};
+use super::Wanted::{Begun, Failed, NoAnswer, Status, TimedOut};
 use super::{Behaviour, Wanted, forever, hear, hold, say};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -49,7 +49,7 @@ pub const BEHAVIOURS: &[Behaviour] = &[
     of("headers one by one", TimedOut, floods!("HTTP/1.1 200 OK\r\n", b"X-A: b\r\n", DRIP * 5)),
     of(
         "body byte by byte",
-        Status(200),
+        Begun(200),
         floods!("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"a", DRIP),
     ),
     of("endless body", Status(200), floods!("HTTP/1.1 200 OK\r\n\r\n", &[b'a'; 8_192], NO_PAUSE)),
