@@ -197,7 +197,7 @@ impl Work {
             })?;
         }
         let begun = Instant::now();
-        std::thread::scope(|scope| {
+        let took = std::thread::scope(|scope| {
             for number in 0..options.connections {
                 let (all, seen, settled, over) = (&all, &seen, &settled, &over);
                 // Nothing is left to submit when the queue is full already.
@@ -217,13 +217,15 @@ impl Work {
                 });
             }
             let end = all.wait(options, &settled, progress);
+            // Before the workers end: each still waits for more, as long as it said.
+            let took = begun.elapsed();
             over.store(true, Ordering::Relaxed);
-            end
+            end.map(|()| took)
         })?;
         let took = match due {
             // From the instant on, until the last one was heard of.
             Some(_) => Duration::from_micros(seen.lateness().max()),
-            None => begun.elapsed(),
+            None => took,
         };
         Ok(self.row(options.jobs, took, &seen.lateness(), seen.tally()))
     }
@@ -268,7 +270,7 @@ impl Work {
         let over = AtomicBool::new(false);
         let all = Threads::default();
         let begun = Instant::now();
-        std::thread::scope(|scope| {
+        let took = std::thread::scope(|scope| {
             for number in 0..options.connections {
                 let (all, shape, seen) = (&all, &shape, &seen);
                 let (sent, settled, over) = (&sent, &settled, &over);
@@ -281,10 +283,11 @@ impl Work {
             }
             // Seen and not settled: a settle whose answer was lost is counted by nobody.
             let end = all.wait_for(options, || seen.distinct(), progress);
+            let took = begun.elapsed();
             over.store(true, Ordering::Relaxed);
-            end
+            end.map(|()| took)
         })?;
-        Ok(self.row(options.jobs, begun.elapsed(), &seen.lateness(), seen.tally()))
+        Ok(self.row(options.jobs, took, &seen.lateness(), seen.tally()))
     }
 
     fn shape(self, options: &Options, target: String, due: Option<Due>) -> Shape {

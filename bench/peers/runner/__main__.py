@@ -54,7 +54,7 @@ def arguments() -> argparse.Namespace:
 
 
 def takes(peer: Peer, work: str) -> bool:
-    return peer.sdk or work != "killed"
+    return peer.sdk if work == "killed" else work in peer.jobs
 
 
 def order(peers: list[Peer], repetition: int) -> list[Peer]:

@@ -12,8 +12,15 @@ from stats import lateness, read_records, tally, trouble
 
 # Another build, if it is named.
 DULY = os.environ.get("DULY_BIN", "target/release/duly")
-# A job costs its producer one request and its worker two: with batches half as large neither runs away from the other.
-NOOP = ["--connections", "8", "--batch", "250"]
+# How many submit and how many work, where it is not the usual two of each, and how many jobs a producer sends at once. A no-op
+# costs its producer one request and its worker two: with batches half as large neither runs away from the other. For
+# an instant as many wait as can take all of it, 500 each.
+HANDS = {
+    "noop": ["--connections", "8", "--batch", "250"],
+    "drain": ["--connections", "8", "--batch", "500"],
+    "burst": ["--connections", "20", "--batch", "500"],
+    "spread": ["--connections", "4", "--batch", "500"],
+}
 # How long a driver waits for its last job after the last submission, and how long it may take in all.
 LAST_JOB_SECONDS = 40
 DRIVER_SECONDS = 75
@@ -41,7 +48,7 @@ def measure(peer: Peer, work: str, jobs: int, postgres: Postgres) -> dict:
 def of_duly(peer: Peer, work: str, jobs: int, store: Store, log: Path) -> dict:
     with Server(DULY, store, log) as server:
         command = [DULY, "bench", work, "--jobs", str(jobs), "--json"]
-        command += NOOP if work == "noop" else ["--batch", str(peer.batch)]
+        command += HANDS.get(work, ["--batch", str(peer.batch)])
         command += ["--payload-bytes", str(PAYLOAD_BYTES), "--url", server.url]
         command += ["--time-limit", str(DRIVER_SECONDS - 10)]
         said = answer(finish(command, log, DRIVER_SECONDS))[0]

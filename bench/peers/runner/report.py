@@ -76,8 +76,9 @@ def work_table(rows: list[dict], work: str) -> str:
     return f"## {TITLES[work]}\n\n{table(head, lines)}"
 
 
-def rivals(whom: str) -> list[str]:
-    peers = [peer for peer in PEERS if peer.driver]
+def rivals(whom: str, work: str, ours: bool) -> list[str]:
+    """Set up as their documentation says; with `ours` those, too, that we set up otherwise."""
+    peers = [peer for peer in PEERS if peer.driver and (ours or work not in peer.ours)]
     if whom.startswith("postgres"):
         peers = [peer for peer in peers if peer.store == "postgres"]
     if whom.endswith("keeps done jobs"):
@@ -88,13 +89,18 @@ def rivals(whom: str) -> list[str]:
 def promises(rows: list[dict]) -> str:
     lines = []
     for work, duly, whom, least in PROMISES:
-        found = [(better(rows, duly, peer, work), peer) for peer in rivals(whom)]
-        found = [(ratio, peer) for ratio, peer in found if ratio is not None]
-        if not found:
-            continue
-        ratio, best = min(found)
-        lines.append([work, duly, best, f"{least}×", times(ratio), "yes" if ratio >= least else "**no**"])
-    return "## duly and the best peer\n\n" + table(["work", "duly", "best of its peers", "at least", "is", "kept"], lines)
+        line = [work, duly]
+        for ours in (False, True):
+            found = [(better(rows, duly, peer, work), peer) for peer in rivals(whom, work, ours)]
+            found = [(ratio, peer) for ratio, peer in found if ratio is not None]
+            if not found:
+                break
+            ratio, best = min(found)
+            line += [best, f"{least}×", times(ratio), "yes" if ratio >= least else "**no**"] if not ours else [best, times(ratio)]
+        else:
+            lines.append(line)
+    head = ["work", "duly", "best of its peers", "at least", "is", "kept", "best, with those that we set up ourselves", "is"]
+    return "## duly and the best peer\n\n" + table(head, lines)
 
 
 def wins(rows: list[dict]) -> str:

@@ -3,7 +3,7 @@
 import struct
 import unittest
 
-from contest import PEERS, WORKS
+from contest import LATENESS, PEERS, WORKS, hurried
 from measure import row_of, submission
 from report import EMBEDDED, POSTGRES, better, promises, wins, work_table
 from stats import lateness, percentile, read_records, spread, tally, trouble
@@ -82,15 +82,27 @@ class Report(unittest.TestCase):
 
     def test_a_promise_is_held_against_the_best_peer(self):
         text = promises(self.rows)
-        self.assertIn("| noop | duly, embedded | graphile-worker | 1.5× | 0.50× | **no** |", text)
-        self.assertIn("| burst | duly, embedded | BullMQ, always | 2.0× | 4.00× | yes |", text)
+        self.assertIn("| noop | duly, embedded | graphile-worker | 1.5× | 0.50× | **no** | graphile-worker | 0.50× |", text)
+        self.assertIn("| burst | duly, embedded | BullMQ, always | 2.0× | 4.00× | yes | BullMQ, always | 4.00× |", text)
+
+    def test_what_we_set_up_ourselves_stands_beside(self):
+        millis = {"p50": 1, "p99": 2, "max": 3}
+        row = {"peer": "graphile-worker, every 10 ms", "work": "burst", "millis": millis}
+        text = promises([*self.rows, row])
+        said = "| burst | duly, embedded | BullMQ, always | 2.0× | 4.00× | yes | graphile-worker, every 10 ms |"
+        self.assertIn(said, text)
 
     def test_a_table_has_the_spread_and_both_ratios(self):
         self.assertIn("| duly, embedded | 10 | 2 | 300 [200–400] | 1.00× | – | 0 | 0 |", work_table(self.rows, "noop"))
 
     def test_every_peer_has_every_work(self):
         for peer in PEERS:
-            self.assertEqual(set(peer.jobs), set(WORKS), peer.name)
+            works = LATENESS if peer.name.endswith("every 10 ms") else set(WORKS)
+            self.assertEqual(set(peer.jobs), works, peer.name)
+
+    def test_a_hurried_peer_asks_more_often_and_is_ours(self):
+        peer = hurried("graphile-worker")
+        self.assertEqual((peer.poll_due_ms, set(peer.ours)), (10, LATENESS))
 
 
 if __name__ == "__main__":
