@@ -63,7 +63,7 @@ while [ $round -le "$times" ]; do
     one noop 60000 --connections 8 --batch 250
     one single 30000
     one webhook 20000 --connections 4
-    one burst 10000 --connections 8
+    one burst 10000 --connections 20
     one burst-webhook 10000 --connections 4
     one spread 10000 --connections 4
     stop $round
