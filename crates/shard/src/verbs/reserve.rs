@@ -323,6 +323,7 @@ mod tests {
         commits(1, MS.times(150));
         let soon = commits(100, MS);
         assert!(soon > MS.times(5) && soon <= RESERVE_SLOW.plus(MS), "{soon:?}");
-        assert_eq!(commits(2_000, MS), usual);
+        let later = commits(2_000, MS);
+        assert!(later > MS.times(2) && later <= MS.times(3), "{later:?}");
     }
 }
