@@ -3,6 +3,8 @@
 #
 #   scripts/bench-postgres.sh lifecycle [SECONDS] [TURNS]   submit, claim, settle against bare SQL: 256 and 512, 1 and 2 lanes
 #   scripts/bench-postgres.sh server [JOBS]                 the same through one node: duly bench noop, three times
+#   scripts/bench-postgres.sh bursts [TIMES]                10,000 jobs due at one instant (30 times), each fifth time on a new
+#                                                           database; between them autovacuum does as it likes
 #   scripts/bench-postgres.sh reload [RUNS]                 taking a shard with so many ready runs (5,000,000)
 #   scripts/bench-postgres.sh idle [SECONDS]                commits of three nodes with nothing to do, as the server counts them
 #   scripts/bench-postgres.sh old [MINUTES] [TURNS]         an old transaction held open (10): lifecycles before (6) and during it,
@@ -88,6 +90,17 @@ server)
     # A job costs its producer one request and its worker two: so neither runs away from the other.
     for _ in 1 2 3; do
         "$duly" bench noop --jobs "${2:-50000}" --connections 4 --batch 250 --url http://127.0.0.1:$((port + 1))
+    done
+    ;;
+bursts)
+    for n in $(seq 0 $((${2:-30} - 1))); do
+        if [ $((n % 5)) = 0 ]; then
+            for pid in "${pids[@]}"; do kill "$pid"; wait "$pid" || true; done
+            pids=(); database; node 1
+        fi
+        "$duly" bench burst --jobs 10000 --connections 20 --json --url http://127.0.0.1:$((port + 1)) |
+            python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)))'
+        grep WARN "$dir/node1.log" || true
     done
     ;;
 queues)

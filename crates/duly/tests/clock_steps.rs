@@ -151,6 +151,7 @@ impl Scene {
 
 #[test]
 fn steps_of_the_wall_clock_fire_nothing_early_and_nothing_twice() {
+    let began = Instant::now();
     let folder = tempfile::tempdir().expect("a folder");
     let clock = Clock::new(folder.path());
     let hooks = Hooks::start(&[]);
@@ -203,5 +204,12 @@ fn steps_of_the_wall_clock_fire_nothing_early_and_nothing_twice() {
     assert!(!scene.runs.contains(soon.as_str().expect("a run")), "its time went away");
     scene.while_idle(|clock| clock.pass(3 * MINUTE));
     while scene.next() != soon {}
+
+    // Requests came one after the other: however the clocks were set, together they took no longer than this test.
+    let metrics = scene.server.ask("GET", "/metrics", "").text;
+    let sums = metrics.lines().filter(|line| line.starts_with("duly_http_request_seconds_sum"));
+    let sums = sums.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    let (took, seen) = sums.fold((0.0, 0), |(sum, seen), one| (sum + one, seen + 1));
+    assert!(seen > 0 && took <= began.elapsed().as_secs_f64(), "{took} s in {seen} routes");
     scene.server.stop();
 }

@@ -55,6 +55,29 @@ fn a_killed_attempt_is_taken_back_at_once_under_a_larger_token() {
     server.kill();
 }
 
+/// The leases that the killed server gave are in the store; whether anybody heard of them is not.
+#[test]
+fn a_claim_that_is_repeated_after_a_kill_brings_its_runs_at_once() {
+    let data = tempfile::tempdir().expect("a folder");
+    let server = Server::start(data.path());
+    let made = server.submit(&json!({
+        "target": {"worker": {"kind": "k"}}, "schedule": {"at": "2020-01-01T00:00:00Z"},
+    }));
+    let claim = json!({"worker": "w", "queues": ["default"], "max": 1, "wait": "0s", "lease": "10m", "request_id": "r"});
+    let first = server.post("/v1/work/claim", &claim);
+    assert_eq!(first.json()["runs"][0]["run_id"], made["run_id"], "{}", first.text);
+    server.kill();
+    let server = Server::start(data.path());
+    let again = server.post("/v1/work/claim", &claim);
+    assert_eq!(again.status, 200, "{}", again.text);
+    let told = |reply: &support::Reply| {
+        let run = &reply.json()["runs"][0];
+        (run["run_id"].clone(), run["token"].clone(), run["attempt"].clone())
+    };
+    assert_eq!(told(&again), told(&first));
+    server.kill();
+}
+
 #[test]
 fn a_stop_lets_attempts_finish() {
     let data = tempfile::tempdir().expect("a folder");

@@ -23,6 +23,11 @@ pub enum Happens {
         id: CallId,
         answer: StoreAnswer,
     },
+    /// A node that heard something acts on it.
+    Act {
+        node: usize,
+        boot: u64,
+    },
     /// Of a message that the network repeats no copy bounces: another one may have been heard, so
     /// "nobody listens there" would be a refusal that was none.
     MessageArrives {

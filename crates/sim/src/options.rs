@@ -50,6 +50,8 @@ pub struct Options {
     pub herd: u64,
     pub fault_every: Span,
     pub client_every: Span,
+    /// Nodes hear the store and act a moment later, as real ones do.
+    pub acts_later: bool,
 }
 
 impl Options {
@@ -110,11 +112,13 @@ impl Options {
             herd: if rng.per_mille(300) { 10 } else { 0 },
             fault_every: Span::from_millis(rng.range(200, 3_000)),
             client_every: Span::from_millis(rng.range(20, 150)),
+            acts_later: false,
         };
         // Promises that last long meet more of what can happen meanwhile.
         let page = options.sizes.page;
         options.sizes.reserve = Span::from_millis([1, 30, 150][page % 3]);
         options.sizes.herd = [4, 256][page % 2];
+        options.acts_later = page % 4 == 1;
         let stalls = rng.per_mille(40);
         if stalls {
             options.only_stalls(rng);

@@ -201,8 +201,23 @@ impl World {
                 self.call_arrives(node, boot, id, call)
             }
             Happens::CallReturns { node, boot, id, answer } => {
+                if self.nodes[node].boot != boot {
+                    return;
+                }
+                let later = self.options.acts_later;
+                self.with_host(node, |host, local| {
+                    if later {
+                        host.gather();
+                    }
+                    host.handle_store(local, id, answer);
+                });
+                if later {
+                    self.after(Span::from_micros(1), Happens::Act { node, boot });
+                }
+            }
+            Happens::Act { node, boot } => {
                 if self.nodes[node].boot == boot {
-                    self.with_host(node, |host, local| host.handle_store(local, id, answer));
+                    self.with_host(node, |host, local| host.act(local));
                 }
             }
             Happens::MessageArrives { to, from, message, repeated } => {
@@ -262,6 +277,7 @@ impl World {
         let until = match happens {
             Happens::Tick { node, .. }
             | Happens::CallReturns { node, .. }
+            | Happens::Act { node, .. }
             | Happens::CommandArrives { node, .. }
             | Happens::HangUp { node, .. }
             | Happens::Execute { node, .. }

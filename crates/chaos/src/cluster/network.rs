@@ -10,6 +10,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The range is 10.231.N.0/24, with N of this process.
 const RANGE: (u8, u8) = (10, 231);
@@ -44,7 +45,9 @@ impl Network {
         if nodes > NODES_MAX {
             return Err(format!("--nodes {nodes}: with --namespaces at most {NODES_MAX}"));
         }
-        let tag = std::process::id() % 100_000;
+        // Of several that one process makes, too: cables of the one before end a moment after it.
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let tag = std::process::id() % 10_000 * 10 + MADE.fetch_add(1, Ordering::Relaxed) % 10;
         let net = (tag % 250) as u8 + 1;
         // Its input closes when this process ends.
         let names: Vec<String> = (1..=nodes).map(|node| namespace(tag, node)).collect();

@@ -358,7 +358,7 @@ impl Host {
     fn sample(&mut self, sent: Time, local: Time, store: Time) {
         let before = self.now(local);
         self.clock.handle_sample(sent, local, store);
-        self.kept.sampled(sent, local);
+        self.kept.sampled(sent, local, store);
         let (Some(before), Some(after)) = (before, self.now(local)) else { return };
         let jump = after.since(before).max(before.since(after));
         if self.follows_steps && jump > CLOCK_STEP {

@@ -8,7 +8,7 @@
 
 use super::Host;
 use crate::command::{Answer, CommandId};
-use crate::limits::{RESERVE_BELIEVED, RESERVE_MAX};
+use crate::limits::{LOOK_AGAIN, RESERVE_BELIEVED, RESERVE_MAX};
 use crate::planted::Bug;
 use model::{ShardId, Span, Time};
 use std::collections::BTreeMap;
@@ -17,8 +17,15 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     answers: BTreeMap<(Time, CommandId), (ShardId, Answer)>,
-    /// Local time of the last answer of the store that was quick enough to tell the time by.
-    sampled: Option<Time>,
+    said: Option<Said>,
+}
+
+/// What the store said last of its time.
+#[derive(Debug)]
+struct Said {
+    store: Time,
+    /// Local time of that, if it was quick enough to tell the time by.
+    heard: Option<Time>,
 }
 
 impl Kept {
@@ -28,14 +35,29 @@ impl Kept {
         }
     }
 
-    /// The next instant at which somebody hears something.
+    /// The next instant at which somebody hears something. Where somebody should have, the store is
+    /// asked for its time: again, if that could not be.
     pub fn next(&self, now: Time) -> Option<Time> {
-        self.answers.first_key_value().map(|((at, _), _)| *at).filter(|at| *at > now)
+        let at = self.answers.first_key_value().map(|((at, _), _)| *at)?;
+        Some(if at > now { at } else { now.plus(LOOK_AGAIN) })
     }
 
-    pub fn sampled(&mut self, sent: Time, local: Time) {
+    pub fn sampled(&mut self, sent: Time, local: Time, store: Time) {
         let took = local.since(sent);
-        self.sampled = (took >= Span::ZERO && took < RESERVE_BELIEVED).then_some(local);
+        let quick = took >= Span::ZERO && took < RESERVE_BELIEVED;
+        self.said = Some(Said { store, heard: quick.then_some(local) });
+    }
+
+    /// Has the store itself said that this time has come? True whatever the local clock does.
+    fn has_come(&self, due: Time) -> bool {
+        self.said.as_ref().is_some_and(|said| said.store >= due)
+    }
+
+    /// Was it heard just now? A node hears several things before it acts, so not in this very instant.
+    fn is_fresh(&self, local: Time) -> bool {
+        let heard = self.said.as_ref().and_then(|said| said.heard);
+        let since = heard.map(|heard| local.since(heard));
+        since.is_some_and(|since| since >= Span::ZERO && since < RESERVE_BELIEVED)
     }
 }
 
@@ -50,16 +72,16 @@ enum Is {
 impl Host {
     fn stands(&self, due: Time, local: Time) -> Is {
         let Some(now) = self.now(local) else { return Is::Doubtful };
-        let sure = self.kept.sampled == Some(local) || self.planted.is(Bug::ReservedByAnyClock);
+        let any = self.planted.is(Bug::ReservedByAnyClock);
         let late = now.since(due);
         if late >= Span::ZERO {
-            let believed = sure || late <= RESERVE_BELIEVED;
+            let believed = any || late <= RESERVE_BELIEVED || self.kept.has_come(due);
             return if believed { Is::Due } else { Is::Doubtful };
         }
         match due.since(now) <= RESERVE_MAX {
             true => Is::ToCome,
             // Further away than anything is reserved: the clock was set back, or ran wild before.
-            false if sure => Is::Due,
+            false if any || self.kept.is_fresh(local) => Is::Due,
             false => Is::Doubtful,
         }
     }

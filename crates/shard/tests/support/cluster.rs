@@ -107,7 +107,14 @@ impl Nodes {
     }
 
     pub fn answer(&mut self, node: usize, (id, answer): (CallId, StoreAnswer)) {
-        self.with(node, |host, local| host.handle_store(local, id, answer));
+        // As a node does: it hears, and acts a moment later.
+        self.with(node, |host, local| {
+            host.gather();
+            host.handle_store(local, id, answer);
+        });
+        self.now = self.now.plus(Span::from_micros(1));
+        self.store.set_now(self.now);
+        self.with(node, |host, local| host.act(local));
     }
 
     pub fn deliver(&mut self, (from, to, message): (NodeId, NodeId, Message)) {
