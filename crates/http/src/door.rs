@@ -22,12 +22,12 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode};
-use model::{Span, Text};
+use model::Text;
+use node::clock::BootClock;
 use node::namespaces::DEFAULT_NAME;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 use tokio::sync::SemaphorePermit;
 
 /// The caller's X-Request-Id, or a new one. A handler may take it as an argument.
@@ -48,7 +48,7 @@ struct Answering(usize);
 
 pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Response {
     // Not by the store's time, which may be set while the request is under way.
-    let began = Instant::now();
+    let began = BootClock.local();
     let id = RequestId(request_id(request.headers()).into());
     let line = log::Line::of(&request, &id.0);
     request.extensions_mut().insert(id.clone());
@@ -87,7 +87,7 @@ pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Resp
     if let Ok(value) = HeaderValue::from_str(&id.0) {
         response.headers_mut().insert("x-request-id", value);
     }
-    let took = Span::from_micros(i64::try_from(began.elapsed().as_micros()).unwrap_or(i64::MAX));
+    let took = BootClock.local().since(began);
     api.requests.count(route, response.status().as_u16(), took);
     line.write(&response, refusal.as_ref(), took);
     response
