@@ -61,6 +61,8 @@ fsync = on
 max_connections = 300
 shared_buffers = 128MB
 max_wal_size = 1GB
+log_line_prefix = '%m [%p] '
+log_lock_waits = on
 CONF
     fi
     as_owner "$bin/pg_ctl" start --pgdata "$dir/data" --wait --silent --log "$dir/server.log" \

@@ -59,6 +59,8 @@ pub struct BulkClient {
     pub bulk: Bulk,
     /// Jobs per second of this client.
     pub rate: u64,
+    /// The only queue it uses: who submits to several is held up in all by a node that is gone.
+    pub only: Option<u64>,
 }
 
 /// The jobs of one request.
@@ -97,7 +99,8 @@ impl BulkClient {
             None => Some(Span::from_millis(self.rng.below(2_000) as i64)),
             ahead => ahead,
         };
-        let base = self.rng.below(BULK_QUEUES);
+        let base = self.only.unwrap_or_else(|| self.rng.below(BULK_QUEUES));
+        let queues = if self.only.is_some() { 1 } else { QUEUES_PER_BATCH };
         let mut batch = Batch {
             lines: String::new(),
             first,
@@ -110,7 +113,7 @@ impl BulkClient {
         let spread = i64::try_from(count.saturating_mul(1_000) / self.rate.max(1)).unwrap_or(0);
         for at in 0..count {
             let webhook = self.rng.below(100) < self.bulk.webhooks;
-            let place = (base + at % QUEUES_PER_BATCH) % BULK_QUEUES;
+            let place = (base + at % queues) % BULK_QUEUES;
             let queue = format!("{}{place}", if webhook { "c" } else { "b" });
             let when = match (near, self.bulk.ahead) {
                 (None, _) => When::Now,

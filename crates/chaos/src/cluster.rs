@@ -254,7 +254,7 @@ impl Run<'_> {
         if healed.is_ok() {
             outcome.violations.extend(judge(evidence));
         }
-        self.kept(folder, &outcome);
+        self.kept(folder, &database, &outcome);
         Ok(outcome)
     }
 
@@ -347,11 +347,13 @@ impl Run<'_> {
         }
     }
 
-    /// What the nodes of a world that broke a promise said is worth a look.
-    fn kept(&self, folder: tempfile::TempDir, outcome: &Outcome) {
-        let Some(keep) = self.keep.as_ref().filter(|_| !outcome.violations.is_empty()) else {
+    /// What the nodes of a world that broke a promise said is worth a look, and why a takeover was slow.
+    fn kept(&self, folder: tempfile::TempDir, database: &Database, outcome: &Outcome) {
+        let good = outcome.violations.is_empty() && outcome.measured.slow.is_empty();
+        let Some(keep) = self.keep.as_ref().filter(|_| !good) else {
             return;
         };
+        database.keep_log(folder.path());
         let place = keep.join(format!("cluster-{}", self.seed));
         let _ = std::fs::remove_dir_all(&place);
         let _ = std::fs::create_dir_all(keep);

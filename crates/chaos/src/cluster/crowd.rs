@@ -6,8 +6,8 @@ use crate::bulk::{BulkClient, BulkWorker};
 use crate::client::{Client, Load};
 use crate::limited::{Limited, LimitedClient, LimitedWorker};
 use crate::limits::{
-    BULK_CLIENTS, BULK_WORKERS, CLUSTER_CLIENTS, CLUSTER_PACE, CLUSTER_QUEUES, CLUSTER_RECURRING,
-    CLUSTER_WORKERS, LIMITED_CLIENTS, LIMITED_LEASES, LIMITED_WORKERS,
+    BULK_CLIENTS, BULK_QUEUES, BULK_WORKERS, CLUSTER_CLIENTS, CLUSTER_PACE, CLUSTER_QUEUES,
+    CLUSTER_RECURRING, CLUSTER_WORKERS, LIMITED_CLIENTS, LIMITED_LEASES, LIMITED_WORKERS,
 };
 use crate::worker::Worker;
 use sim::rng::Rng;
@@ -42,9 +42,13 @@ impl Run<'_> {
             };
             threads.push(std::thread::spawn(move || worker.run()));
         }
-        for _ in 0..if self.bulk.rate > 0 { BULK_CLIENTS } else { 0 } {
-            let (book, rng, rate) = (book.clone(), rng.fork(5), self.bulk.rate / BULK_CLIENTS);
-            let client = BulkClient { book, hooks, rng, bulk: self.bulk, rate };
+        let apart = self.bulk.ahead.is_some();
+        let clients = if apart { BULK_QUEUES } else { BULK_CLIENTS };
+        for number in 0..if self.bulk.rate > 0 { clients } else { 0 } {
+            let (book, rng, rate) = (book.clone(), rng.fork(5), self.bulk.rate / clients);
+            // Where every fire is planned, a queue has one who submits to it and to no other.
+            let only = apart.then_some(number);
+            let client = BulkClient { book, hooks, rng, bulk: self.bulk, rate, only };
             threads.push(std::thread::spawn(move || client.run()));
         }
         let calm = self.bulk.calm;

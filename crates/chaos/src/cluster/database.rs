@@ -83,6 +83,14 @@ impl Database {
         self.folder.join(format!("server-{server}"))
     }
 
+    /// What the server said goes where the nodes' words are kept.
+    pub fn keep_log(&self, into: &Path) {
+        let log = self.place(self.server).join("server.log");
+        if let Err(error) = std::fs::copy(log, into.join("postgres.log")) {
+            println!("chaos: the database's log is not kept: {error}");
+        }
+    }
+
     /// start, stop (fast), halt (immediate), crash (kill -9).
     pub fn run(&self, verb: &str) -> Result<(), String> {
         script_says(&[verb], &self.place(self.server), &[&self.port.to_string()])

@@ -22,6 +22,11 @@ pub struct Measured {
     pub lost: usize,
     /// Milliseconds from the fault to the first fire of a moved shard under its new owner.
     pub takeovers: BTreeMap<Kind, Vec<i64>>,
+    /// Those that took longer than is asked, in words.
+    pub slow: Vec<String>,
+    /// Faults before whose first fire nothing had fallen due for a while in the shards that moved: whoever was stuck with a
+    /// dead node submitted nothing that would be due now. How long such a takeover took is not known.
+    pub unmeasured: usize,
     /// Milliseconds from the fault until everything that fell due before the first fire was out.
     pub gaps: BTreeMap<Kind, Vec<i64>>,
     /// Runs that were delivered more than once where there was no fault.
@@ -134,6 +139,16 @@ fn takeover(window: &Window, got: &[Got]) -> Option<i64> {
     Some(first.since(window.begin).micros() / 1_000)
 }
 
+/// What is asked of 99 in 100 takeovers under a steady load, in milliseconds.
+const FIRST_FIRE_MOST: i64 = 4_500;
+
+fn slow(number: usize, window: &Window, took: i64) -> Option<String> {
+    let begin = wire::timestamp::format(window.begin.micros());
+    let (kind, node) = (window.kind, window.node.unwrap_or(0));
+    let words = format!("{number} {kind:?} of node {node} at {begin}: first fire after {took} ms");
+    (took > FIRST_FIRE_MOST).then_some(words)
+}
+
 /// How many shards have another owner than before.
 fn moved(window: &Window) -> usize {
     window.before.iter().zip(&window.after).filter(|(was, is)| was.1 != is.1).count()
@@ -169,14 +184,29 @@ fn due(evidence: &Evidence) -> Vec<(Time, JobId, Option<Time>)> {
     due
 }
 
+/// The shards that changed their owner.
+fn moved_shards(window: &Window) -> BTreeSet<ShardId> {
+    let both = window.before.iter().zip(&window.after);
+    both.filter(|(was, is)| was.1 != is.1).map(|(was, _)| was.0).collect()
+}
+
+/// What fires so soon after its time was not held up by a takeover.
+const OVERDUE_LEAST: model::Span = model::Span::from_secs(1);
+
+/// Was nothing overdue when the first one fired? For loads whose fires are all planned, and known.
+fn is_idle(window: &Window, took: i64, due: &[(Time, JobId, Option<Time>)]) -> bool {
+    let until = window.begin.plus(model::Span::from_millis(took - OVERDUE_LEAST.micros() / 1_000));
+    let shards = moved_shards(window);
+    let from = due.partition_point(|(at, ..)| *at < window.begin);
+    let mut overdue = due[from..].iter().take_while(|(at, ..)| *at <= until);
+    !overdue.any(|(_, job, _)| shards.contains(&job.shard()))
+}
+
 /// Until the last of those was out that fell due between the fault and the first fire after it, in
 /// the shards that moved.
 fn gap(window: &Window, took: i64, due: &[(Time, JobId, Option<Time>)]) -> Option<i64> {
     let until = window.begin.plus(model::Span::from_millis(took));
-    let shards: BTreeSet<ShardId> = (window.before.iter().zip(&window.after))
-        .filter(|(was, is)| was.1 != is.1)
-        .map(|(was, _)| was.0)
-        .collect();
+    let shards = moved_shards(window);
     let from = due.partition_point(|(at, ..)| *at < window.begin);
     let within = due[from..].iter().take_while(|(at, ..)| *at <= until);
     let out = within.filter(|(_, job, _)| shards.contains(&job.shard()));
@@ -209,9 +239,14 @@ pub fn measure(evidence: &Evidence) -> Measured {
     let still = evidence.windows.iter().filter(|window| window.kind.moves_nothing());
     measured.moved = still.map(|window| window.moved + moved(window)).sum();
     let due = due(evidence);
-    for window in &evidence.windows {
+    for (number, window) in evidence.windows.iter().enumerate() {
         if window.kind.is_takeover() {
             let took = takeover(window, &evidence.pages.got);
+            let planned = evidence.bulk.ahead.is_some();
+            let none = planned && took.is_some_and(|took| is_idle(window, took, &due));
+            measured.unmeasured += usize::from(none);
+            let took = took.filter(|_| !none);
+            measured.slow.extend(took.and_then(|took| slow(number, window, took)));
             measured.takeovers.entry(window.kind).or_default().extend(took);
             let gap = took.and_then(|took| gap(window, took, &due));
             measured.gaps.entry(window.kind).or_default().extend(gap);
@@ -270,6 +305,8 @@ impl Measured {
         self.lost += other.lost;
         self.repeated += other.repeated;
         self.moved += other.moved;
+        self.slow.extend(other.slow);
+        self.unmeasured += other.unmeasured;
         for (kind, took) in other.gaps {
             self.gaps.entry(kind).or_default().extend(took);
         }
@@ -334,6 +371,16 @@ impl fmt::Display for Measured {
         for (kind, took) in &self.takeovers {
             writeln!(f, "chaos: cluster: takeover after {kind:?}, first fire: {}", Spread(took))?;
         }
+        if self.unmeasured > 0 {
+            writeln!(
+                f,
+                "chaos: cluster: after {} faults nothing was due that could have been late",
+                self.unmeasured
+            )?;
+        }
+        for slow in &self.slow {
+            writeln!(f, "chaos: cluster: slow: {slow}")?;
+        }
         let whole = |all: &BTreeMap<Kind, Vec<i64>>| {
             let mut list: Vec<i64> = all.values().flatten().copied().collect();
             list.sort_unstable();
@@ -378,5 +425,47 @@ impl fmt::Display for Measured {
             self.refusals_in_restarts,
             Spread(&self.late_in_restarts)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Epoch, NodeId, Slot};
+
+    #[test]
+    fn a_takeover_counts_only_where_something_was_overdue() {
+        let begin = Time::from_secs(1_000);
+        let after = |millis| begin.plus(model::Span::from_millis(millis));
+        let job = |shard: u16| {
+            let mut slots = (0..u16::MAX).map(Slot::from_bits);
+            let slot = slots.find(|slot| slot.shard() == ShardId(shard));
+            JobId::mint(begin, slot.expect("each shard has slots"), 4)
+        };
+        let owners = |first: u32| -> super::super::Owners {
+            let owner = |node| Some(NodeId { node, boot: 1 });
+            vec![(ShardId(1), owner(first), Epoch(1)), (ShardId(2), owner(2), Epoch(1))]
+        };
+        let window = Window {
+            kind: Kind::NodeKilled,
+            node: Some(1),
+            begin,
+            end: after(6_000),
+            recovered: after(6_000),
+            before: owners(1),
+            after: owners(2),
+            moved: 0,
+        };
+        // Before it, in a shard that stayed, and on time.
+        let mut due = vec![
+            (after(-10), job(1), Some(after(-5))),
+            (after(10), job(2), Some(after(15))),
+            (after(4_500), job(1), Some(after(5_000))),
+        ];
+        assert!(is_idle(&window, 5_000, &due), "how long it took is not known");
+        due.insert(2, (after(3_900), job(1), Some(after(5_100))));
+        assert!(!is_idle(&window, 5_000, &due), "one waited for more than a second");
+        assert!(slow(7, &window, 5_000).is_some_and(|words| words.contains("after 5000 ms")));
+        assert_eq!(slow(7, &window, 4_500), None);
     }
 }
