@@ -15,7 +15,7 @@ use crate::clock::BootClock;
 use crate::crash;
 use crate::driver::Input;
 use crate::handle::Shared;
-use crate::limits::{COMMITS_AHEAD, COMMITS_AT_ONCE, READS_TOGETHER};
+use crate::limits::{COMMITS_AHEAD, COMMITS_AT_ONCE, READS_TOGETHER, SLOW_CALL};
 use model::Time;
 use shard::{CallId, StoreAnswer, StoreCall};
 use std::collections::VecDeque;
@@ -159,6 +159,16 @@ pub fn commits_at_once(store: &dyn Store) -> usize {
 /// A call that the store has answered, and when it began.
 type Done = (CallId, StoreCall, Time, StoreAnswer);
 
+fn what(call: &StoreCall) -> &'static str {
+    match call {
+        StoreCall::Commit(_) => "commit",
+        StoreCall::Read(_) => "read",
+        StoreCall::Renew(_) => "renew",
+        StoreCall::Take(_) => "take",
+        StoreCall::Give(_) => "give",
+    }
+}
+
 /// Where answers leave a lane.
 struct End {
     which: Which,
@@ -215,6 +225,11 @@ impl End {
             Which::Commit => self.shared.metrics.commit.observe(took),
             Which::Read => self.shared.metrics.read.observe(took),
             Which::Own | Which::Renew => {}
+        }
+        if took > SLOW_CALL {
+            // A node whose renewals are slow calls nobody dead and takes nothing over: why shall stand somewhere.
+            let (what, millis) = (what(&call), took.micros() / 1_000);
+            tracing::warn!(what, millis, "the store took long to answer");
         }
         crash::point(match call {
             StoreCall::Commit(_) => "commit-after",

@@ -18,6 +18,8 @@ pub const LETTERS_MAX: usize = 1_024;
 pub const COMMITS_AT_ONCE: usize = 3;
 /// Commits under way where the store takes them ahead of its answers: it works at one, the next is made ready.
 pub const COMMITS_AHEAD: usize = 2;
+/// A call of the store that takes longer stands in the log.
+pub const SLOW_CALL: Span = Span::from_millis(1_500);
 /// Calls of the read lane that are asked together when it is free, and how many go alone after a failure.
 pub const READS_TOGETHER: usize = 64;
 /// Definitions of runs kept from their submission to their first attempt: how many, how many bytes of
