@@ -105,17 +105,25 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     node::tasks::end_on_panic();
     log::start(args.log, args.log_level);
     node::tasks::raise_open_files();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("no runtime: {error}")))?;
-    let tasks = Tasks::new(runtime.handle().clone());
-    let answer = runtime.block_on(serve_until_told(args, tasks));
-    runtime.shutdown_background();
+    let api = runtime("api")?;
+    // Attempts have threads of their own: on those of the API each of them wakes whoever waits for the other.
+    let attempts = runtime("attempts")?;
+    let tasks = Tasks::new(api.handle().clone());
+    let executing = Tasks::new(attempts.handle().clone());
+    let answer = api.block_on(serve_until_told(args, tasks, executing));
+    api.shutdown_background();
+    attempts.shutdown_background();
     answer
 }
 
-async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
+/// With a thread for each processor.
+fn runtime(name: &str) -> Result<tokio::runtime::Runtime, Failure> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let built = builder.thread_name(name).enable_all().build();
+    built.map_err(|error| Failure::failed(format!("no runtime: {error}")))
+}
+
+async fn serve_until_told(args: &Args, tasks: Tasks, executing: Tasks) -> Result<(), Failure> {
     let no_signals = |error| Failure::failed(format!("signals cannot be heard: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
@@ -181,7 +189,7 @@ async fn serve_until_told(args: &Args, tasks: Tasks) -> Result<(), Failure> {
             tasks.start(node::queues::follow(node.handle(), tell));
         }
     }
-    let executor = Executor::start(node.handle(), tasks.clone(), queues, options);
+    let executor = Executor::start(node.handle(), executing, queues, options);
     let (quotas, allowed) = (args.flow.quotas(), args.allow_command.clone());
     let api = Arc::new(Api::new(node.handle(), listen, vault, tester, known, quotas, allowed));
     api.ring.fill(&keys);

@@ -160,16 +160,20 @@ impl Vault {
 
     /// The secrets of a namespace, for whoever checks signatures.
     pub fn known(&self, namespace: Namespace, now: Time) -> Vec<Secret> {
-        let valid = self.valid(namespace, now).unwrap_or_default();
-        valid.into_iter().map(|one| one.secret).collect()
+        self.valid(namespace, now, |one| one.secret.clone()).unwrap_or_default()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those valid at `now`, newest first. Reads the file again if somebody changed it.
-    fn valid(&self, namespace: Namespace, now: Time) -> Result<Vec<Known>, Failure> {
+    /// Of those valid at `now`, newest first, what is wanted. Reads the file again if somebody changed it.
+    fn valid<T>(
+        &self,
+        namespace: Namespace,
+        now: Time,
+        wanted: impl Fn(&Known) -> T,
+    ) -> Result<Vec<T>, Failure> {
         let mut state = self.state();
         let due = state.looked.is_none_or(|at| now.since(at) >= LOOK_EVERY || now < at);
         if due {
@@ -184,8 +188,8 @@ impl Vault {
                 }
             }
         }
-        let all = state.all.get(&namespace.0).cloned().unwrap_or_default();
-        Ok(all.into_iter().filter(|one| one.expires.is_none_or(|at| now < at)).collect())
+        let all = state.all.get(&namespace.0).into_iter().flatten();
+        Ok(all.filter(|one| one.expires.is_none_or(|at| now < at)).map(wanted).collect())
     }
 
     /// Reads, changes and replaces the file while nobody else does.
@@ -318,7 +322,8 @@ fn ids(all: &All) -> Vec<(u32, &str, Option<Time>)> {
 impl Secrets for Vault {
     fn of(&self, namespace: Namespace, now: Time) -> Result<Vec<Secret>, String> {
         let failed = |failure: Failure| format!("no signing secret: {}", failure.message);
-        let mut valid = self.valid(namespace, now).map_err(failed)?;
+        let secrets = || self.valid(namespace, now, |one| one.secret.clone());
+        let mut valid = secrets().map_err(failed)?;
         if valid.is_empty() {
             // A namespace's first webhook.
             self.change(|all| {
@@ -329,9 +334,10 @@ impl Secrets for Vault {
                 Ok(())
             })
             .map_err(failed)?;
-            valid = self.valid(namespace, now).map_err(failed)?;
+            valid = secrets().map_err(failed)?;
         }
-        Ok(valid.into_iter().map(|one| one.secret).take(SECRETS_MAX).collect())
+        valid.truncate(SECRETS_MAX);
+        Ok(valid)
     }
 }
 
@@ -339,7 +345,7 @@ impl SigningSecrets for Vault {
     fn list(&self, namespace: Namespace, now: Time) -> Result<Vec<SigningSecret>, String> {
         // A namespace that has not sent anything yet gets its secret by being asked for it.
         self.of(namespace, now)?;
-        let valid = self.valid(namespace, now).map_err(|failure| failure.message)?;
+        let valid = self.valid(namespace, now, Known::clone).map_err(|failure| failure.message)?;
         let shown = valid.into_iter().map(|one| SigningSecret {
             id: one.id,
             secret: one.secret.reveal(),

@@ -54,8 +54,9 @@ fn a_job_for_now_arrives_once_signed_and_is_done() {
     let seconds: i64 = stamp.parse().expect("seconds");
     assert_eq!(secret.verify(run, stamp, signature, heard.body.as_bytes(), seconds), Ok(()));
     assert!(secret.verify(run, stamp, signature, b"other", seconds).is_err());
-    let short = executor::sign::short(&[secret], seconds, heard.body.as_bytes());
-    assert_eq!(Some(heard.header("x-scheduler-signature")), short.as_deref());
+    let mut short = String::new();
+    let signed = executor::sign::write_short(&mut short, &[secret], seconds, heard.body.as_bytes());
+    assert_eq!((signed, heard.header("x-scheduler-signature")), (Some(()), short.as_str()));
     let done = server.run_is(&made["run_id"], "succeeded");
     assert_eq!(done["attempt"], 1);
     assert_eq!(done["output"], json!({"ok": true}));

@@ -1,23 +1,20 @@
-//! One attempt: from a lease to its settle. Whatever happens on the way, it is settled once, and the
-//! settle is repeated until it is answered.
+//! One attempt: from a lease to its end, whatever happens on the way. `settle` brings the end to the store.
 
 use crate::breaker::{Sign, Turn};
 use crate::claim::{Context, Phase};
 use crate::connection::Until;
-use crate::limits::{
-    HOST_WAIT_MAX, SETTLE_AGAIN_FIRST, SETTLE_AGAIN_MAX, SETTLE_TRIES, SHARE_TURN,
-};
+use crate::limits::{HOST_WAIT_MAX, SHARE_TURN};
 use crate::message::Message;
 use crate::place::Place;
 use crate::request::Saying;
 use crate::slots::{Entry, Slot};
 use crate::{from_spec, publish, verdict};
 use hyper::Uri;
-use model::{Cause, RunId, ShardId, Spec, Target, Text, Time};
+use model::{Spec, Target, Text, Time};
 use node::clock::BootClock;
 use node::events::What;
 use node::{crash, random};
-use shard::command::{Answer, Command, End, Leased, Settle};
+use shard::command::{End, Leased};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -62,24 +59,22 @@ impl Job {
     }
 }
 
-pub async fn run(context: Arc<Context>, job: Job, entry: Entry, mut phase: watch::Receiver<Phase>) {
+/// How it ended.
+pub async fn run(
+    context: &Context,
+    job: &Job,
+    entry: Entry,
+    mut phase: watch::Receiver<Phase>,
+) -> End {
     let leased = &job.leased;
     let stopped = context.node.stopped(leased.run, leased.token);
     let end = tokio::select! {
-        end = work(&context, &job, entry) => end,
+        end = work(context, job, entry) => end,
         () = stopped.wait() => failed("stopped: the run was cancelled", true),
         _ = phase.wait_for(|phase| *phase == Phase::Release) => End::Released,
     };
     crash::point("answer-after");
-    let gone = verdict::is_gone(&end);
-    let run = leased.run;
-    settle(&context, run.job.shard(), vec![Settle { run, token: leased.token, end }]).await;
-    crash::point("settle-after");
-    if gone && run.cause() != Cause::OneOff {
-        let reason = Text::from("the receiver answered 410: gone");
-        let pause = Command::Pause { job: run.job, reason, until: None };
-        context.node.call(run.job.shard(), pause).await;
-    }
+    end
 }
 
 async fn work(context: &Context, job: &Job, entry: Entry) -> End {
@@ -249,20 +244,6 @@ fn saying<'a>(context: &Context, job: &'a Job) -> Saying<'a> {
         run,
         now: context.node.now(),
     }
-}
-
-pub async fn settle(context: &Context, shard: ShardId, settles: Vec<Settle>) {
-    let mut pause = SETTLE_AGAIN_FIRST;
-    for _ in 0..SETTLE_TRIES {
-        let again = Command::Settle(settles.clone());
-        if let Answer::Settled(_) = context.node.call(shard, again).await {
-            return;
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(SETTLE_AGAIN_MAX);
-    }
-    let runs: Vec<RunId> = settles.iter().map(|one| one.run).collect();
-    tracing::warn!("the end of {runs:?} could not be stored; it counts as lost and is tried again");
 }
 
 fn failed(error: &str, retryable: bool) -> End {

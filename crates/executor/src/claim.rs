@@ -12,8 +12,10 @@ use crate::limits::{
 };
 use crate::publish::Publisher;
 use crate::secrets::Secrets;
+use crate::settle::{self, Ended, Settler};
 use crate::shares::Shares;
 use crate::slots::{Entry, Slots};
+use crate::verdict;
 use model::row::Holder;
 use model::{ShardId, Slot, Target, Text, Time};
 use node::namespaces::Namespaces;
@@ -64,6 +66,7 @@ pub struct Context {
     pub slots: Slots,
     pub destinations: Arc<Destinations>,
     pub publisher: Arc<Publisher>,
+    pub settler: Settler,
     namespaces: Namespaces,
     attempts: Arc<Semaphore>,
 }
@@ -125,6 +128,7 @@ impl Executor {
             slots,
             destinations,
             publisher,
+            settler: Settler::default(),
             namespaces,
             attempts: all,
         });
@@ -232,6 +236,7 @@ async fn serve(context: Arc<Context>, queue: SeenQueue, mut phases: watch::Recei
             context.slots.any_free().await;
             context.slots.room(queue.namespace).await;
             let wait = CLAIM_WAIT.plus(CLAIM_MARGIN);
+            settle::go_along(&context, shard).await;
             context.node.call_for(shard, Command::Claim(claim), wait).await
         };
         tokio::pin!(ask);
@@ -270,7 +275,7 @@ async fn begin(
     let wanted = leases.iter().map(|leased| (leased.run, leased.version)).collect();
     let Ok(specs) = context.node.specs(wanted).await else {
         let released = leases.iter().map(|leased| settled(leased, End::Released)).collect();
-        attempt::settle(context, shard, released).await;
+        settle::settle(context, shard, released).await;
         return tokio::time::sleep(CLAIM_AGAIN).await;
     };
     let mut at_once = Vec::new();
@@ -302,16 +307,19 @@ async fn begin(
             (None, _) => at_once.push(settled(&job.leased, End::Released)),
             (_, Entry::Full) => at_once.push(settled(&job.leased, back(context, &job))),
             (Some(permit), entry) => {
-                let (context, phases) = (context.clone(), phases.clone());
-                context.clone().tasks.start(async move {
-                    attempt::run(context, job, entry, phases).await;
-                    drop(permit);
+                let (here, phases) = (context.clone(), phases.clone());
+                context.tasks.start(async move {
+                    // In a box: a task is copied when it begins and when it ends, with all it has room for.
+                    let end = Box::pin(attempt::run(&here, &job, entry, phases)).await;
+                    let (gone, settle) = (verdict::is_gone(&end), settled(&job.leased, end));
+                    drop(job);
+                    settle::bring(&here, Ended { settle, gone, _permit: permit }).await;
                 });
             }
         }
     }
     if !at_once.is_empty() {
-        attempt::settle(context, shard, at_once).await;
+        settle::settle(context, shard, at_once).await;
     }
 }
 

@@ -10,7 +10,7 @@
 //! - `claim`: one waiting claim per queue that has webhooks; which those are, the node tells.
 //! - `slots`: how many may go to one host at once, and what happens to the others.
 //! - `breaker`: a destination that fails is given less, `destinations`: what is known of each.
-//! - `attempt`: one run, from its lease to its settle. `request`: what is said, `sign`: signed.
+//! - `attempt`: one run, from its lease to its end; `settle`: the ends, to the store. `request`: what is said, `sign`: signed.
 //! - `client`: one request, on a kept connection (`pool`) or a new one (`dial`, `tls`);
 //!   `connection`: one exchange, bounded in time and bytes.
 //! - `vet`: which addresses may be dialled. `place`: what a URL means.
@@ -37,6 +37,7 @@ mod publish;
 mod request;
 pub mod resolve;
 pub mod secrets;
+mod settle;
 pub mod shares;
 pub mod sign;
 mod slots;

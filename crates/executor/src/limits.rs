@@ -11,8 +11,8 @@ pub const IN_FLIGHT_MAX: usize = 1_024;
 pub const HOST_IN_FLIGHT_MAX: usize = 64;
 /// Claimed runs that wait for their host, in all and for one: what a short burst needs. More are
 /// put back for later.
-pub const WAITING_MAX: usize = 1_024;
-pub const HOST_WAITING_MAX: usize = 128;
+pub const WAITING_MAX: usize = 2_048;
+pub const HOST_WAITING_MAX: usize = 256;
 /// How long a claimed run waits for its host: its deadline is running. A tenth of its timeout, and
 /// never more than this.
 pub const HOST_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -60,9 +60,10 @@ pub const KEPT_BACK_PER_S: i64 = 500;
 pub const KEPT_BACK_SPREAD: Span = Span::from_secs(600);
 /// Runs kept back by breakers that are counted one by one; of more the number is not known.
 pub const KEPT_BACK_MAX: usize = 65_536;
-/// Runs one claim takes: what one host may have under way. A claim waits for a commit, so fewer would
-/// leave a fast receiver idle; more would take what other queues could send.
-pub const CLAIM_BATCH: usize = HOST_IN_FLIGHT_MAX;
+/// Runs one claim takes: twice what one host may have under way. A claim waits for a commit, and its runs are
+/// settled with the next one: fewer would make more and smaller commits of the same webhooks, more would take
+/// what other queues could send.
+pub const CLAIM_BATCH: usize = 2 * HOST_IN_FLIGHT_MAX;
 /// Before a claim its queue waits for room in the lines of quick hosts, and at most this: what is claimed too
 /// early is put back and comes a quarter of a second later. A slow host is not waited for.
 pub const ROOM_WAIT_MAX: Duration = Duration::from_millis(20);
@@ -127,6 +128,12 @@ pub const AMQP_FRAMES_MAX: usize = 256;
 pub const COMMAND_DRAIN: Duration = Duration::from_millis(500);
 
 // Settling.
+/// Ends of one shard that go to the store together: what a commit can take without making others wait.
+pub const SETTLES_TOGETHER: usize = 256;
+/// After so many went together the next ones wait for a claim to go with, and at most this long, while claimed runs
+/// wait for slots. Otherwise a queue with a limit may wait for what has ended.
+pub const SETTLES_MANY: usize = 16;
+pub const SETTLE_GATHER: Duration = Duration::from_millis(4);
 /// A settle that is not answered is repeated: the result of work is not given up lightly.
 pub const SETTLE_TRIES: u32 = 20;
 pub const SETTLE_AGAIN_FIRST: Duration = Duration::from_millis(50);

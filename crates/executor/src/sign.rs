@@ -6,22 +6,23 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use std::sync::Arc;
 
 const PREFIX: &str = "whsec_";
 
-/// The key that signs a namespace's webhooks. Never printed by accident.
+/// The key that signs a namespace's webhooks, cheap to hand on. Never printed by accident.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Vec<u8>);
+pub struct Secret(Arc<[u8]>);
 
 impl Secret {
     pub fn new(bytes: Vec<u8>) -> Secret {
-        Secret(bytes)
+        Secret(bytes.into())
     }
 
     /// `whsec_` and base64.
     pub fn parse(text: &str) -> Option<Secret> {
         let bytes = STANDARD.decode(text.trim().strip_prefix(PREFIX)?).ok()?;
-        (!bytes.is_empty()).then_some(Secret(bytes))
+        (!bytes.is_empty()).then(|| Secret::new(bytes))
     }
 
     pub fn reveal(&self) -> String {
@@ -40,22 +41,23 @@ impl Secret {
         Some(mac)
     }
 
-    /// One entry of `webhook-signature`.
-    fn standard(&self, id: &str, seconds: i64, body: &[u8]) -> Option<String> {
-        let head = format!("{id}.{seconds}.");
+    /// One entry of `webhook-signature`. `head` is id and timestamp, each with its dot.
+    fn standard(&self, text: &mut String, head: &str, body: &[u8]) -> Option<()> {
         let mac = self.mac(&[head.as_bytes(), body])?;
-        Some(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())))
+        text.push_str("v1,");
+        STANDARD.encode_string(mac.finalize().into_bytes(), text);
+        Some(())
     }
 
     /// One `v1=` of `X-Scheduler-Signature`.
-    fn short(&self, seconds: i64, body: &[u8]) -> Option<String> {
-        let head = format!("{seconds}.");
+    fn short(&self, text: &mut String, head: &str, body: &[u8]) -> Option<()> {
         let mac = self.mac(&[head.as_bytes(), body])?;
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let bytes = mac.finalize().into_bytes();
         let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        let hex = digits.map(|digit| char::from(DIGITS[usize::from(digit)]));
-        Some("v1=".chars().chain(hex).collect())
+        text.push_str("v1=");
+        text.extend(digits.map(|digit| char::from(DIGITS[usize::from(digit)])));
+        Some(())
     }
 
     /// Is one of the signatures in `header` ours, and is it fresh? Compared in constant time.
@@ -86,17 +88,33 @@ impl Secret {
 }
 
 /// The value of `webhook-signature`: every valid secret signs, so that a receiver may know the old
-/// one or the new one.
-pub fn standard(secrets: &[Secret], id: &str, seconds: i64, body: &[u8]) -> Option<String> {
-    let all: Option<Vec<String>> =
-        secrets.iter().map(|one| one.standard(id, seconds, body)).collect();
-    all.filter(|all| !all.is_empty()).map(|all| all.join(" "))
+/// one or the new one. None: nobody signs.
+pub fn write_standard(
+    text: &mut String,
+    secrets: &[Secret],
+    (id, seconds): (&str, i64),
+    body: &[u8],
+) -> Option<()> {
+    let head = format!("{id}.{seconds}.");
+    for (number, one) in secrets.iter().enumerate() {
+        if number > 0 {
+            text.push(' ');
+        }
+        one.standard(text, &head, body)?;
+    }
+    (!secrets.is_empty()).then_some(())
 }
 
 /// The value of `X-Scheduler-Signature`, in the same way.
-pub fn short(secrets: &[Secret], seconds: i64, body: &[u8]) -> Option<String> {
-    let all: Option<Vec<String>> = secrets.iter().map(|one| one.short(seconds, body)).collect();
-    all.filter(|all| !all.is_empty()).map(|all| format!("t={seconds},{}", all.join(",")))
+pub fn write_short(text: &mut String, secrets: &[Secret], seconds: i64, body: &[u8]) -> Option<()> {
+    let head = format!("{seconds}.");
+    text.push_str("t=");
+    text.push_str(head.trim_end_matches('.'));
+    for one in secrets {
+        text.push(',');
+        one.short(text, &head, body)?;
+    }
+    (!secrets.is_empty()).then_some(())
 }
 
 impl std::fmt::Debug for Secret {
@@ -115,7 +133,12 @@ mod tests {
         let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
         let body = br#"{"test": 2432232314}"#;
         let id = "msg_p5jXN8AQM9LWM0D4loKWxJek";
-        let signature = secret.standard(id, 1_614_265_330, body).expect("signed");
+        let standard = |secrets: &[Secret]| {
+            let mut text = String::new();
+            write_standard(&mut text, secrets, (id, 1_614_265_330), body);
+            text
+        };
+        let signature = standard(std::slice::from_ref(&secret));
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         let check = |body: &[u8], now| {
             secret.verify(id, "1614265330", &format!("v1,AAAA {signature}"), body, now)
@@ -125,15 +148,16 @@ mod tests {
         assert!(check(b"other", 1_614_265_400).is_err());
         // While two are valid, both sign, and either is enough.
         let new = Secret::new(vec![7; 32]);
-        let both = standard(&[new.clone(), secret.clone()], id, 1_614_265_330, body).expect("two");
+        let both = standard(&[new.clone(), secret.clone()]);
         assert_eq!(both.split(' ').count(), 2);
         for one in [&new, &secret] {
             assert_eq!(one.verify(id, "1614265330", &both, body, 1_614_265_330), Ok(()));
         }
         let other = Secret::new(vec![8; 32]);
         assert!(other.verify(id, "1614265330", &both, body, 1_614_265_330).is_err());
-        let short = short(&[new, secret], 5, body).expect("two");
-        assert_eq!((short.matches("v1=").count(), &short[..4]), (2, "t=5,"));
-        assert_eq!(standard(&[], id, 5, body), None);
+        let mut short = String::new();
+        write_short(&mut short, &[new, secret], 5, body);
+        assert_eq!((short.matches(",v1=").count(), &short[..7]), (2, "t=5,v1="));
+        assert_eq!(write_standard(&mut short, &[], (id, 5), body), None, "nobody signs");
     }
 }

@@ -130,7 +130,7 @@ impl Slots {
 
     pub fn enter(&self, namespace: Namespace, place: &Place) -> Entry {
         let mut state = self.state();
-        let queued = state.tidy(namespace, place);
+        let mut queued = state.tidy_front(namespace, place);
         // Others who wait for the same host while it has room wait for something else: their
         // namespace has its limit.
         if queued == 0 && state.may_at(namespace, place) {
@@ -144,6 +144,9 @@ impl Slots {
         };
         if full(&state) {
             state.tidy_all();
+        }
+        if queued >= HOST_WAITING_MAX {
+            queued = state.tidy(namespace, place);
         }
         if queued >= HOST_WAITING_MAX || full(&state) {
             return Entry::Full;
@@ -167,6 +170,11 @@ impl Slots {
         let mut state = self.state();
         let host = state.host(place);
         host.mean += (took.micros().max(0) - host.mean) >> MEAN_SHIFT;
+    }
+
+    /// Claimed runs wait for their hosts: nobody waits for what has just ended.
+    pub fn are_waited_for(&self) -> bool {
+        self.state().waiting > 0
     }
 
     pub async fn any_free(&self) {

@@ -103,10 +103,29 @@ impl State {
 
     /// Forgets those of one line who left; the answer is how long it is.
     pub fn tidy(&mut self, namespace: Namespace, place: &Place) -> usize {
+        self.forget(namespace, place, |line| line.retain(|one| !one.is_closed()))
+    }
+
+    /// The first of the line, if there is one, still waits. Others behind it may have left: to look at each
+    /// of them whenever a slot is taken or given would cost more than the slot.
+    pub fn tidy_front(&mut self, namespace: Namespace, place: &Place) -> usize {
+        self.forget(namespace, place, |line| {
+            while line.front().is_some_and(oneshot::Sender::is_closed) {
+                line.pop_front();
+            }
+        })
+    }
+
+    fn forget(
+        &mut self,
+        namespace: Namespace,
+        place: &Place,
+        tidy: impl FnOnce(&mut VecDeque<oneshot::Sender<Slot>>),
+    ) -> usize {
         let Some(lines) = self.lines.get_mut(&namespace) else { return 0 };
         let Some(line) = lines.hosts.get_mut(place) else { return 0 };
         let before = line.len();
-        line.retain(|one| !one.is_closed());
+        tidy(line);
         let (left, gone) = (line.len(), before - line.len());
         lines.waiting -= gone;
         self.waiting -= gone;
@@ -195,7 +214,7 @@ impl State {
         let hosts = self.lines.get(&namespace).map_or(0, |lines| lines.turns.len());
         for _ in 0..hosts {
             let place = self.lines.get_mut(&namespace)?.turns.pop_front()?;
-            let length = self.tidy(namespace, &place);
+            let length = self.tidy_front(namespace, &place);
             let may = self.may_at(namespace, &place);
             let lines = self.lines.get_mut(&namespace)?;
             if length == 0 {
