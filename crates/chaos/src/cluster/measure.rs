@@ -22,7 +22,7 @@ pub struct Measured {
     pub lost: usize,
     /// Milliseconds from the fault to the first fire of a moved shard under its new owner.
     pub takeovers: BTreeMap<Kind, Vec<i64>>,
-    /// Those that took longer than is asked, in words.
+    /// Those that took longer than is asked, in words; only where fires are planned, others are too rare to tell.
     pub slow: Vec<String>,
     /// Faults before whose first fire nothing had fallen due for a while in the shards that moved: whoever was stuck with a
     /// dead node submitted nothing that would be due now. How long such a takeover took is not known.
@@ -246,7 +246,9 @@ pub fn measure(evidence: &Evidence) -> Measured {
             let none = planned && took.is_some_and(|took| is_idle(window, took, &due));
             measured.unmeasured += usize::from(none);
             let took = took.filter(|_| !none);
-            measured.slow.extend(took.and_then(|took| slow(number, window, took)));
+            if planned {
+                measured.slow.extend(took.and_then(|took| slow(number, window, took)));
+            }
             measured.takeovers.entry(window.kind).or_default().extend(took);
             let gap = took.and_then(|took| gap(window, took, &due));
             measured.gaps.entry(window.kind).or_default().extend(gap);
