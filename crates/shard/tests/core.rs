@@ -16,6 +16,8 @@ mod commits;
 mod expire;
 #[path = "core/fairness.rs"]
 mod fairness;
+#[path = "core/gathering.rs"]
+mod gathering;
 #[path = "core/gone.rs"]
 mod gone;
 #[path = "core/leaving.rs"]

@@ -53,11 +53,16 @@ impl World {
                     self.after(latency, arrives);
                 }
             }
-            (Asked::Settle { run, seen, .. }, Answer::Settled(answers)) => {
+            (Asked::Settle { run, token, seen, .. }, Answer::Settled(answers)) => {
                 if let Some((_, answer)) = answers.first() {
                     self.heard_settle(seen, *answer);
                 }
-                self.nodes[node].webhooks.remove(&run);
+                // A run that was given back may have come again already, in the same commit: that attempt is
+                // under way (seed 5000326).
+                let webhooks = &mut self.nodes[node].webhooks;
+                if webhooks.get(&run).is_some_and(|(under_way, _)| *under_way == token) {
+                    webhooks.remove(&run);
+                }
             }
             (settle @ Asked::Settle { .. }, _) if alive => {
                 self.executor_gives_up(node, boot, settle);

@@ -140,11 +140,12 @@ impl Host {
         pause > Span::ZERO && pause <= COMMIT_PAUSE
     }
 
-    /// When a commit that waits for more callers goes, in local time.
+    /// When a commit that waits for more callers goes, in local time. The pause may have ended since somebody last
+    /// looked: then it goes now. Nobody else would wake us, if all callers wait for this very commit.
     pub(super) fn next_commit(&self, local: Time) -> Option<Time> {
-        let free = self.committing < self.commits_at_once;
+        let free = self.committing < self.commits_at_once && self.now(local).is_some();
         let waits = free && !self.stirred.to_commit.is_empty();
-        (waits && self.is_gathering_callers(local)).then_some(self.commit_after)
+        waits.then(|| if self.is_gathering_callers(local) { self.commit_after } else { local })
     }
 
     /// New epochs for shards that lost track, gifts for nodes that asked.
