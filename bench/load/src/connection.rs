@@ -2,8 +2,11 @@
 //! the generator shares two cores with the server it measures, and must cost little.
 
 use crate::limits::{BODY_MAX, HEAD_MAX, PATIENCE};
+use rustix::event::{PollFd, Timespec, poll};
 use std::io::{BufRead, BufReader, Error, Read, Result, Write};
 use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -18,6 +21,13 @@ pub struct Connection {
     stream: BufReader<TcpStream>,
     host: String,
     headers: String,
+}
+
+/// To wait for an answer of any of several. Nothing may be left of the one before: an answer has been heard to its end.
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.get_ref().as_fd()
+    }
 }
 
 #[derive(Debug)]
@@ -54,6 +64,12 @@ impl Connection {
     }
 
     fn ask(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> Result<Reply> {
+        self.send(method, path, headers, body)?;
+        self.hear()
+    }
+
+    /// Asks and does not wait: the answer is heard later, before anything else is asked.
+    pub fn send(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> Result<()> {
         let mut request = Vec::with_capacity(body.len() + 256);
         write!(
             request,
@@ -63,11 +79,23 @@ impl Connection {
             body.len()
         )?;
         request.extend_from_slice(body);
-        self.stream.get_mut().write_all(&request)?;
+        self.stream.get_mut().write_all(&request)
+    }
+
+    /// What was sent is answered.
+    pub fn hear(&mut self) -> Result<Reply> {
         let (head, body) = message(&mut self.stream)?.ok_or_else(|| broken("no answer"))?;
         let status = head.get(9..12).and_then(|code| code.parse().ok());
         Ok(Reply { status: status.ok_or_else(|| broken("no status"))?, body })
     }
+}
+
+/// Waits, at most so long, until something has come on any of these, or one of them has ended; says on which, the first
+/// one first.
+pub fn ready(all: &mut [PollFd], patience: Option<Duration>) -> Result<Vec<usize>> {
+    let wait = patience.and_then(|patience| Timespec::try_from(patience).ok());
+    poll(all, wait.as_ref())?;
+    Ok((0..all.len()).filter(|at| !all[*at].revents().is_empty()).collect())
 }
 
 /// The head and the body of a message that says how long it is; `None` at the end of the stream.

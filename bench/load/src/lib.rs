@@ -10,6 +10,7 @@ mod plot;
 mod receiver;
 mod report;
 mod seen;
+mod single;
 mod submit;
 mod tenants;
 mod work;

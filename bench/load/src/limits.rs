@@ -22,6 +22,12 @@ pub const BODY_MAX: usize = 64 * 1024 * 1024;
 pub const LATENESS_MAX_MICROS: u64 = 600_000_000;
 /// Requests of one connection that may be answered "later" in a row.
 pub const BUSY_MAX: u32 = 1_000;
+/// And how long it waits before it asks again.
+pub const BUSY_PAUSE: Duration = Duration::from_millis(5);
+/// Connections of `single`, and the threads that share them: a thread for each would cost the machine more in turns of
+/// its threads than its requests do.
+pub const SINGLE_CONNECTIONS: usize = 64;
+pub const SINGLE_THREADS: usize = 2;
 /// Groups that share a queue in `tenants`.
 pub const TENANTS: u64 = 999;
 /// Jobs of `fill --group` bear numbers from here on: others' workers do not count them.

@@ -1,11 +1,10 @@
 //! Submission: the jobs of a work as request bodies, and the threads that send them in batches.
 
-use crate::connection::{Connection, Server};
-use crate::limits::BUSY_MAX;
+use crate::connection::{Connection, Reply, Server};
+use crate::limits::{BUSY_MAX, BUSY_PAUSE};
 use crate::seen::Due;
 use serde::Deserialize;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 /// What every job of a work looks like.
 #[derive(Clone, Debug)]
@@ -114,14 +113,22 @@ pub fn bulk(
 pub fn patiently(connection: &mut Connection, path: &str, body: &[u8]) -> Result<Vec<u8>, String> {
     for _ in 0..BUSY_MAX {
         let reply = connection.post(path, body).map_err(|error| error.to_string())?;
-        match reply.status {
-            200..=299 => return Ok(reply.body),
-            429 | 503 => std::thread::sleep(Duration::from_millis(5)),
-            status => {
-                let text = String::from_utf8_lossy(&reply.body).into_owned();
-                return Err(format!("POST {path} was answered with {status}: {text}"));
-            }
+        if let Some(body) = taken(path, reply)? {
+            return Ok(body);
         }
+        std::thread::sleep(BUSY_PAUSE);
     }
     Err(format!("POST {path} was answered \"later\" {BUSY_MAX} times in a row"))
+}
+
+/// The body of a good answer; none if the server said "later".
+pub fn taken(path: &str, reply: Reply) -> Result<Option<Vec<u8>>, String> {
+    match reply.status {
+        200..=299 => Ok(Some(reply.body)),
+        429 | 503 => Ok(None),
+        status => {
+            let text = String::from_utf8_lossy(&reply.body).into_owned();
+            Err(format!("POST {path} was answered with {status}: {text}"))
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! The works: each says what is submitted, who works it off and when it is done.
 
 use crate::Options;
-use crate::limits::FOREIGN_NUMBERS;
+use crate::limits::{FOREIGN_NUMBERS, SINGLE_THREADS};
 use crate::receiver::Receiver;
 use crate::report::{Millis, Row, curve};
 use crate::seen::{Due, Seen, Tally, histogram, now};
 use crate::submit::{Shape, bulk};
-use crate::{tenants, worker};
+use crate::{single, tenants, worker};
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -163,8 +163,15 @@ impl Work {
         let begun = Instant::now();
         let all = Threads::default();
         std::thread::scope(|scope| {
-            for _ in 0..SINGLE_CONNECTIONS {
-                scope.spawn(|| all.note(one_by_one(options, &shape, &next, &done, &all_times)));
+            for _ in 0..SINGLE_THREADS {
+                scope.spawn(|| {
+                    let end = single::one_by_one(options, &shape, &next, &done);
+                    all.note(end.and_then(|times| {
+                        let mut all_times =
+                            all_times.lock().unwrap_or_else(PoisonError::into_inner);
+                        all_times.add(&times).map_err(|error| error.to_string())
+                    }));
+                });
             }
             all.wait(options, &done, progress)
         })?;
@@ -335,7 +342,6 @@ fn wait_until_empty(options: &Options) -> Result<(), String> {
 }
 
 const WORKER: &str = r#"{"worker":{"kind":"bench"}}"#;
-const SINGLE_CONNECTIONS: usize = 64;
 
 fn millis(micros: i64) -> i64 {
     micros / 1_000 * 1_000
@@ -346,32 +352,6 @@ fn millis(micros: i64) -> i64 {
 fn spread(options: &Options, lead: i64, over: i64) -> Due {
     let step = (over / options.jobs.max(1) as i64).max(1_000) / 1_000 * 1_000;
     Due { first: millis(now() + lead), step }
-}
-
-fn one_by_one(
-    options: &Options,
-    shape: &Shape,
-    next: &AtomicU64,
-    done: &AtomicU64,
-    all_times: &Mutex<hdrhistogram::Histogram<u64>>,
-) -> Result<(), String> {
-    let mut connection = options.server.connect().map_err(|error| error.to_string())?;
-    let mut times = histogram()?;
-    let mut body = String::new();
-    loop {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        if number >= options.jobs {
-            break;
-        }
-        body.clear();
-        shape.job(number, &mut body)?;
-        let asked = Instant::now();
-        crate::submit::patiently(&mut connection, "/v1/jobs", body.as_bytes())?;
-        times.saturating_record(u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX));
-        done.fetch_add(1, Ordering::Relaxed);
-    }
-    let mut all_times = all_times.lock().unwrap_or_else(PoisonError::into_inner);
-    all_times.add(&times).map_err(|error| error.to_string())
 }
 
 /// The threads of a work: the first trouble of any of them ends it.
