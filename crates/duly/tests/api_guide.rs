@@ -1,11 +1,9 @@
 //! docs/guides/api.md, run as it stands there: only the ports are others.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::Server;
 use std::path::Path;
 use std::process::Command;
-use support::Server;
 
 #[test]
 fn the_guide_to_the_interface_works() {

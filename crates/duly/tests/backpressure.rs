@@ -3,11 +3,9 @@
 //! what is urgent is taken when what is not gives way.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::cluster::until;
+use crate::support::{Listener, Reply, Server, ask};
 use serde_json::{Value, json};
-use support::cluster::until;
-use support::{Listener, Reply, Server, ask};
 
 const TEAM: [(&str, &str); 1] = [("X-Namespace", "team-a")];
 

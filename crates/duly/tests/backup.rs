@@ -1,13 +1,10 @@
 //! A copy beside a running server, a life from it, and what `duly doctor` says about files.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod common;
-mod support;
-
-use common::duly;
+use crate::common::duly;
+use crate::support::{Hooks, Server};
 use serde_json::{Value, json};
 use std::path::Path;
-use support::{Hooks, Server};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")

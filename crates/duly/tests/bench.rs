@@ -1,11 +1,9 @@
 //! `duly bench` against the real server: every job is seen once, and what goes wrong is said.
 #![allow(clippy::expect_used)] // A helper of a test may fail the test.
 
-mod support;
-
+use crate::support::Server;
 use serde_json::Value;
 use std::process::{Command, Output};
-use support::Server;
 
 fn bench(url: &str, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_duly"));

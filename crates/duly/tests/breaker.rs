@@ -2,17 +2,15 @@
 //! run arrives, once.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::cluster::until;
+use crate::support::database::{Database, Node};
+use crate::support::{Server, header};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use support::cluster::until;
-use support::database::{Database, Node};
-use support::{Server, header};
 
 /// A receiver that fails while it is told to. It knows which runs it heard of, and how it answered.
 struct Switch {

@@ -1,11 +1,9 @@
 //! The client commands against a real server: what they print, and the codes they end with.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Hooks, Server};
 use serde_json::{Value, json};
 use std::process::{Command, Output};
-use support::{Hooks, Server};
 
 fn duly(server: &Server, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_duly"))

@@ -2,13 +2,11 @@
 //! large step forward is held until the step counts as downtime.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Hook, Hooks, PATIENCE, Server};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use support::{Hook, Hooks, PATIENCE, Server};
 
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;

@@ -2,14 +2,12 @@
 //! can be asked.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::cluster::{Cluster, until};
+use crate::support::database::{Database, Node};
+use crate::support::{Hooks, Listener, ask};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use support::cluster::{Cluster, until};
-use support::database::{Database, Node};
-use support::{Hooks, Listener, ask};
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}"))
@@ -197,7 +195,7 @@ fn pauses_and_holds_are_seen_everywhere(cluster: &Cluster) {
 
 /// What happens at all nodes is told at each; a listener goes on at another node where it was.
 fn events_of_all_nodes_are_told_at_each(cluster: &Cluster) {
-    let of = |told: &support::Told| text(&told.data["job_id"]).to_string();
+    let of = |told: &crate::support::Told| text(&told.data["job_id"]).to_string();
     let path = "/v1/events?types=job.created";
     let mut listeners: Vec<_> = cluster.each().map(|node| node.server.listen(path)).collect();
     let made: BTreeSet<String> = (0..12)

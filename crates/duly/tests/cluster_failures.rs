@@ -1,17 +1,15 @@
 //! Nodes that die, leave and come, and a database that goes away, under three real nodes.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::cluster::{Cluster, until};
+use crate::support::database::Node;
+use crate::support::{Hooks, ask};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use support::cluster::{Cluster, until};
-use support::database::Node;
-use support::{Hooks, ask};
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}")).to_string()

@@ -2,12 +2,10 @@
 //! their end means, and that nothing of them outlives the attempt.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::{PATIENCE, Server};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use support::{PATIENCE, Server};
 
 const ALLOW: [&str; 8] = [
     "--allow-command",
@@ -105,7 +103,8 @@ fn only_what_is_allowed_can_be_asked_for() {
     let path = format!("/v1/jobs/{}", made["id"].as_str().expect("an id"));
     let patch = json!({"target": {"command": {"argv": ["/bin/ls"]}}}).to_string();
     let headers = [("If-Match", "*")];
-    let reply = support::ask(server.address, "PATCH", &path, &patch, &headers).expect("heard");
+    let reply =
+        crate::support::ask(server.address, "PATCH", &path, &patch, &headers).expect("heard");
     assert_eq!(reply.status, 422, "{}", reply.text);
     server.stop();
     // What was made while it was allowed is told, too, and waits for a person.

@@ -2,10 +2,8 @@
 //! a program that mistypes an address gets.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Reply, Server, ask};
 use std::process::Command;
-use support::{Reply, Server, ask};
 
 const HTML: [(&str, &str); 1] = [("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")];
 

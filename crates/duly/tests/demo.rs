@@ -1,9 +1,7 @@
 //! `duly demo crash`, with few jobs.
 #![allow(clippy::expect_used)]
 
-mod common;
-
-use common::duly;
+use crate::common::duly;
 use serde_json::Value;
 
 #[test]

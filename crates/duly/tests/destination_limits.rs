@@ -1,8 +1,9 @@
 //! Limits of a destination, what is under way at once and how many in a time, and of a namespace.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::cluster::until;
+use crate::support::database::{Database, Node};
+use crate::support::{Hooks, Server, ask};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,9 +11,6 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use support::cluster::until;
-use support::database::{Database, Node};
-use support::{Hooks, Server, ask};
 
 /// A receiver that takes its time and counts how many it has at once.
 struct Slow {

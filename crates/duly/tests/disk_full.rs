@@ -2,15 +2,13 @@
 //! as before, without a restart. On a small file system of its own.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::{PATIENCE, Server};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use support::{PATIENCE, Server};
 
 const HINT: &str = "this test mounts a small file system: run it as root in a place that permits \
                     mount (apt-get install e2fsprogs mount)";

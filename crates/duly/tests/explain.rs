@@ -2,11 +2,9 @@
 //! holds and blocked runs are explained where they are tested.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::cluster::until;
+use crate::support::{Hooks, Server};
 use serde_json::{Value, json};
-use support::cluster::until;
-use support::{Hooks, Server};
 
 fn work(queue: &str) -> Value {
     json!({"target": {"worker": {"kind": "mail"}}, "queue": queue})

@@ -2,13 +2,11 @@
 //! everything that was answered.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::{PATIENCE, Server, ask};
 use serde_json::json;
 use std::fs::File;
 use std::process::Command;
 use std::time::Instant;
-use support::{PATIENCE, Server, ask};
 
 /// strace makes the given call of fsync or fdatasync fail with EIO.
 fn start_failing_at(data: &std::path::Path, call: u32, errors: &std::path::Path) -> Server {

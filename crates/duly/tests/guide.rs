@@ -1,8 +1,6 @@
 //! Every command in README.md and docs/guides/schedules.md is run with the real binary and must
-//! print what the page says. After a wanted change of wording: `DULY_BLESS=1 cargo test -p duly --test guide`.
+//! print what the page says. After a wanted change of wording: `DULY_BLESS=1 cargo test -p duly --test end_to_end guide::`.
 #![allow(clippy::expect_used)] // A helper of a test may fail the test.
-
-mod common;
 
 use std::path::{Path, PathBuf};
 
@@ -70,7 +68,7 @@ fn words(command: &str) -> Vec<String> {
 fn run(example: &Example) -> (i32, String) {
     let words = words(&example.command);
     assert_eq!(words.first().map(String::as_str), Some("duly"), "{}", example.command);
-    let ran = common::duly(&words[1..]);
+    let ran = crate::common::duly(&words[1..]);
     (ran.code, ran.out + &ran.err)
 }
 

@@ -3,12 +3,10 @@
 //! fails the test.
 #![allow(clippy::expect_used, clippy::panic)] // A helper of a test may fail the test.
 
-mod support;
-
+use crate::support::{Reply, Server, ask};
 use http_api::{Route, Twice, table};
 use serde_json::{Value, json};
 use std::process::Command;
-use support::{Reply, Server, ask};
 
 struct World {
     server: Server,

@@ -1,9 +1,7 @@
 //! What three nodes with nothing to do ask of their database: to keep their leases, and little else.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
-use support::cluster::{Cluster, until};
+use crate::support::cluster::{Cluster, until};
 
 /// In this time what starting leaves to be done is done: shards are loaded, and what nodes remember of the
 /// catalog is looked at once more.

@@ -2,12 +2,10 @@
 //! key, whatever else its namespace has, and a restart forgets nothing.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::cluster::until;
+use crate::support::{Reply, Server, ask, new_key};
 use serde_json::{Value, json};
 use std::path::Path;
-use support::cluster::until;
-use support::{Reply, Server, ask, new_key};
 
 fn data() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")

@@ -1,12 +1,10 @@
 //! API keys on the real binary: who is heard, for what, in which namespace, and until when.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Reply, Server, ask};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{Reply, Server, ask};
 
 fn duly(args: &[&str], key: Option<&str>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_duly"));

@@ -70,6 +70,6 @@ fn the_document_lists_every_limit() {
     }
     assert!(
         kept == tables,
-        "docs/limits.md has drifted; run: DULY_BLESS=1 cargo test -p duly --test limits"
+        "docs/limits.md has drifted; run: DULY_BLESS=1 cargo test -p duly --test end_to_end limits::"
     );
 }

@@ -2,14 +2,14 @@
 //! may do what, and whatever is wrong with it. Real PostgreSQL, the real binary.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::Server;
+use crate::support::cluster::until;
+use crate::support::database::Database;
+use crate::support::outbox::{
+    Sql, User, claimed, drained, install, installed, job, payloads, status,
+};
 use serde_json::json;
 use std::process::Command;
-use support::Server;
-use support::cluster::until;
-use support::database::Database;
-use support::outbox::{Sql, User, claimed, drained, install, installed, job, payloads, status};
 
 #[test]
 fn committed_is_submitted_and_rolled_back_is_never() {

@@ -2,15 +2,13 @@
 //! submitted once, in order.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::cluster::until;
+use crate::support::database::{Database, Node};
+use crate::support::outbox::{Sql, User, claimed, drained, job, payloads, status};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
-use support::cluster::until;
-use support::database::{Database, Node};
-use support::outbox::{Sql, User, claimed, drained, job, payloads, status};
 
 const WRITERS: u64 = 6;
 const JOBS_EACH: u64 = 170;

@@ -1,14 +1,12 @@
 //! docs/guides/outbox.md, run as it stands there: only the addresses are others.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::Server;
+use crate::support::database::Database;
+use crate::support::outbox::{Sql, claimed, drained, payloads};
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
-use support::Server;
-use support::database::Database;
-use support::outbox::{Sql, claimed, drained, payloads};
 
 fn blocks(guide: &str, kind: &str) -> Vec<String> {
     let begin = format!("```{kind}\n");

@@ -1,8 +1,7 @@
 //! Messages to real brokers, Redis and RabbitMQ, sent by the real binary.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::{PATIENCE, Server, ask};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -11,7 +10,6 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{PATIENCE, Server, ask};
 
 fn data() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
@@ -147,7 +145,7 @@ fn what_redis_refuses_and_what_is_not_there_is_told_without_the_password() {
     let own = format!("redis://127.0.0.1:{}", server.address.port());
     let dead = server.run_is(&server.submit(&to_redis(&own, "s"))["run_id"], "dead");
     assert!(dead["error"].as_str().is_some_and(|e| e.contains("itself")), "{dead}");
-    let hooks = support::Hooks::start(&[]);
+    let hooks = crate::support::Hooks::start(&[]);
     let other = format!("redis://:x@{}", hooks.address);
     let mut job = to_redis(&other, "s");
     job["timeout"] = json!("1s");

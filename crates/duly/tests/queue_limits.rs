@@ -1,12 +1,10 @@
 //! What a queue allows, through the whole server: set, kept, explained, kept over a crash and in a cluster.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::cluster::Cluster;
+use crate::support::{Hooks, Server, ask};
 use serde_json::{Value, json};
 use std::process::Command;
-use support::cluster::Cluster;
-use support::{Hooks, Server, ask};
 
 fn send(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let reply = ask(server.address, method, path, &body.to_string(), &[]).expect("an answer");

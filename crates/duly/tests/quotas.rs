@@ -1,15 +1,13 @@
 //! Quotas: who asks too much is told so at the door, with when to come again, and nothing of it is done.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::cluster::until;
+use crate::support::database::{Database, Node};
+use crate::support::{PATIENCE, Reply, Server, ask, new_key};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::Command;
-use support::cluster::until;
-use support::database::{Database, Node};
-use support::{PATIENCE, Reply, Server, ask, new_key};
 
 fn data() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")

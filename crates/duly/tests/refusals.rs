@@ -1,9 +1,7 @@
 //! What `duly schedule preview` refuses: exit code 2, the column, and the way out.
 #![allow(clippy::expect_used)] // A helper of a test may fail the test.
 
-mod common;
-
-use common::duly;
+use crate::common::duly;
 
 fn refused(args: &[&str]) -> String {
     let ran = duly(&[&["schedule", "preview"], args].concat());

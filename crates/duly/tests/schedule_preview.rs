@@ -1,9 +1,7 @@
 //! `duly schedule preview` on the real binary: every kind of schedule, the JSON shape, the table.
 #![allow(clippy::expect_used)] // A helper of a test may fail the test.
 
-mod common;
-
-use common::{Ran, duly};
+use crate::common::{Ran, duly};
 use serde_json::{Value, json};
 
 fn preview(args: &[&str]) -> Ran {

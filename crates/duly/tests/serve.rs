@@ -1,11 +1,9 @@
 //! `duly serve`, end to end: the real binary, real sockets, SQLite.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Hooks, PATIENCE, Server, ask};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use support::{Hooks, PATIENCE, Server, ask};
 
 fn data() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")

@@ -1,10 +1,8 @@
 //! Changing jobs, filling in the past, and asking why: on the real binary.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Reply, Server, ask};
 use serde_json::{Value, json};
-use support::{Reply, Server, ask};
 
 fn path_of(made: &Value) -> String {
     format!("/v1/jobs/{}", made["id"].as_str().expect("an id"))
@@ -98,7 +96,7 @@ fn a_one_off_can_change_until_it_starts() {
 #[test]
 fn bytes_that_are_not_json_arrive_as_they_are() {
     let data = tempfile::tempdir().expect("a folder");
-    let hooks = support::Hooks::start(&[]);
+    let hooks = crate::support::Hooks::start(&[]);
     let server = Server::start(data.path());
     let job = json!({"target": {"http": {"url": hooks.url()}},
         "payload_base64": "aGVsbG8gd29ybGQ=", "content_type": "text/plain"});

@@ -1,10 +1,8 @@
 //! Events and waiting, on the real binary.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Hooks, Listener, Server};
 use serde_json::{Value, json};
-use support::{Hooks, Listener, Server};
 
 fn worker_job(queue: &str) -> Value {
     json!({"target": {"worker": {"kind": "k"}}, "queue": queue})
@@ -107,7 +105,7 @@ fn a_request_waits_for_the_end_of_a_run() {
     let (address, path) = (server.address, format!("/v1/runs/{run}?wait=30s"));
     let mut started = server.listen("/v1/events?types=run");
     let waiter = std::thread::spawn(move || {
-        support::ask(address, "GET", &path, "", &[]).expect("an answer")
+        crate::support::ask(address, "GET", &path, "", &[]).expect("an answer")
     });
     let settle = json!({"worker": "me", "runs": [
         {"run_id": run, "token": token, "outcome": "succeeded", "output": {"n": 1}}]});

@@ -1,10 +1,8 @@
 //! Names, PUT, lists, dead letters and queues, on the real binary.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Hooks, Reply, Server, ask};
 use serde_json::{Value, json};
-use support::{Hooks, Reply, Server, ask};
 
 fn put(server: &Server, name: &str, body: &Value) -> Reply {
     server.ask("PUT", &format!("/v1/jobs/{name}"), &body.to_string())

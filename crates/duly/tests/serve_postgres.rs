@@ -2,13 +2,11 @@
 //! a database that is killed with it.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::cluster::until;
+use crate::support::database::Database;
+use crate::support::{Hooks, Server};
 use serde_json::json;
 use std::process::Command;
-use support::cluster::until;
-use support::database::Database;
-use support::{Hooks, Server};
 
 #[test]
 fn what_was_answered_on_postgresql_is_there_after_kill_9() {

@@ -1,10 +1,8 @@
 //! What `duly serve` refuses, and how it says so.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Server, ask};
 use serde_json::json;
-use support::{Server, ask};
 
 const TARGET: &str = r#""target":{"worker":{"kind":"k"}}"#;
 

@@ -1,13 +1,11 @@
 //! What survives the end of a process, orderly or not.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Hooks, PATIENCE, Server, ask};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use support::{Hooks, PATIENCE, Server, ask};
 
 #[test]
 fn a_restart_keeps_jobs_and_what_is_done() {
@@ -50,7 +48,8 @@ fn a_killed_attempt_is_taken_back_at_once_under_a_larger_token() {
     let second = hooks.next();
     assert_eq!(second.header("x-run-id"), made["run_id"]);
     assert_eq!((first.header("x-attempt"), second.header("x-attempt")), ("1", "2"));
-    let token = |hook: &support::Hook| hook.header("x-fencing-token").parse::<u64>().expect("one");
+    let token =
+        |hook: &crate::support::Hook| hook.header("x-fencing-token").parse::<u64>().expect("one");
     assert!(token(&first) < token(&second));
     server.kill();
 }
@@ -70,7 +69,7 @@ fn a_claim_that_is_repeated_after_a_kill_brings_its_runs_at_once() {
     let server = Server::start(data.path());
     let again = server.post("/v1/work/claim", &claim);
     assert_eq!(again.status, 200, "{}", again.text);
-    let told = |reply: &support::Reply| {
+    let told = |reply: &crate::support::Reply| {
         let run = &reply.json()["runs"][0];
         (run["run_id"].clone(), run["token"].clone(), run["attempt"].clone())
     };

@@ -1,12 +1,10 @@
 //! Longer stories on the real binary: downtime, overlap, namespaces.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Reply, Server, ask};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::path::Path;
-use support::{Reply, Server, ask};
 
 fn claim(server: &Server, queue: &str, max: usize, wait: &str) -> Vec<Value> {
     let body = json!({"worker": "me", "queues": [queue], "max": max, "wait": wait});
@@ -127,7 +125,8 @@ fn a_namespace_sees_and_changes_only_its_own() {
     // The same name is another job in each.
     assert_eq!(of(&server, "one", "GET", "/v1/jobs/nightly", "").json()["id"], one);
     assert_eq!(of(&server, "two", "GET", "/v1/jobs/nightly", "").json()["id"], two);
-    let mut theirs = support::Listener::open(server.address, "/v1/events?namespace=two", None);
+    let mut theirs =
+        crate::support::Listener::open(server.address, "/v1/events?namespace=two", None);
     let run = of(&server, "one", "POST", &format!("/v1/jobs/{one}/trigger"), "{}").json();
     let run = run["run_id"].as_str().expect("a run").to_string();
     let backfill = r#"{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z"}"#;
@@ -181,7 +180,7 @@ fn what_is_past_its_retention_is_gone_and_not_just_missing() {
     let run = claim(&server, "q", 1, "20s").remove(0);
     settle(&server, &run);
     let path = format!("/v1/runs/{}", made["run_id"].as_str().expect("a run"));
-    let until = std::time::Instant::now() + support::PATIENCE;
+    let until = std::time::Instant::now() + crate::support::PATIENCE;
     loop {
         let reply = server.ask("GET", &path, "");
         if reply.status == 410 {

@@ -1,12 +1,10 @@
 //! What a job was: its versions over HTTP and on the command line, on the real binary, with both stores.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::database::Database;
+use crate::support::{Reply, Server, ask, new_key};
 use serde_json::{Value, json};
 use std::process::{Command, Output};
-use support::database::Database;
-use support::{Reply, Server, ask, new_key};
 
 fn duly(server: &Server, key: Option<&str>, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_duly"));

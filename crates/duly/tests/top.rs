@@ -2,15 +2,13 @@
 //! pseudo-terminal (made by `script`) that leaves the terminal as it found it.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::{Hooks, PATIENCE, Server};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
-use support::{Hooks, PATIENCE, Server};
 
 fn once(server: &Server, more: &[&str]) -> std::process::Output {
     let url = format!("http://{}", server.address);

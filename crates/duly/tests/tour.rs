@@ -2,13 +2,11 @@
 //! somebody may be using the usual ones.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{PATIENCE, Server};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
-use support::{PATIENCE, Server};
 
 #[test]
 fn the_tour_of_the_readme_works() {

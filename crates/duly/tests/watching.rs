@@ -1,14 +1,12 @@
 //! What a person who runs it sees: metrics, log lines, status, configuration, completions, TLS.
 #![allow(clippy::expect_used, clippy::panic)]
 
-mod support;
-
+use crate::support::{PATIENCE, Server, ask};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use support::{PATIENCE, Server, ask};
 
 fn duly(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_duly"));

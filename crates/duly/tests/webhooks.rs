@@ -3,8 +3,8 @@
 
 #[path = "../../executor/tests/hostile/mod.rs"]
 mod hostile;
-mod support;
 
+use crate::support::{Hooks, Server};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hostile::{Behaviour, Receiver, Wanted, hold};
@@ -14,7 +14,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::{Hooks, Server};
 
 fn data() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
@@ -170,7 +169,7 @@ fn secrets_are_sealed_rotated_and_taken_over() {
     // Two rotations, one over HTTP, one in the folder: then three sign.
     let key = [("Idempotency-Key", "rotate-1")];
     let rotate = |body: &str| {
-        support::ask(server.address, "POST", "/v1/signing-secrets/rotate", body, &key)
+        crate::support::ask(server.address, "POST", "/v1/signing-secrets/rotate", body, &key)
             .expect("heard")
     };
     let first = rotate(r#"{"overlap":"24h"}"#);
@@ -183,7 +182,7 @@ fn secrets_are_sealed_rotated_and_taken_over() {
     assert_eq!(exit, 0, "{said}");
     let url = format!("http://{}", server.address);
     // The server notices within a second.
-    let until = std::time::Instant::now() + support::PATIENCE;
+    let until = std::time::Instant::now() + crate::support::PATIENCE;
     while list().as_array().map(Vec::len) != Some(3) {
         assert!(std::time::Instant::now() < until, "{}", list());
         std::thread::sleep(std::time::Duration::from_millis(20));

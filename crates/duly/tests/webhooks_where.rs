@@ -2,12 +2,10 @@
 //! namespace's own, in its runs and when it tries a target.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Hook, Hooks, Reply, Server, ask, new_key};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
-use support::{Hook, Hooks, Reply, Server, ask, new_key};
 
 /// A server that is not on loopback, so that loopback is one of the networks it must not call.
 fn outward(data: &Path, allow: Option<&str>, args: &[&str]) -> Server {

@@ -1,11 +1,9 @@
 //! docs/guides/worker-protocol.md, run as it stands there: only the port is another.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::Server;
 use std::path::Path;
 use std::process::Command;
-use support::Server;
 
 /// Runs a guide's blocks as one script; what it said.
 fn played(file: &str, least: usize) -> String {

@@ -1,11 +1,9 @@
 //! Workers as the server knows them: registered by what they say, told to go, gone.
 #![allow(clippy::expect_used)]
 
-mod support;
-
+use crate::support::cluster::{Cluster, until};
+use crate::support::{Server, ask};
 use serde_json::{Value, json};
-use support::cluster::{Cluster, until};
-use support::{Server, ask};
 
 fn send(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let reply = ask(server.address, method, path, &body.to_string(), &[]).expect("an answer");

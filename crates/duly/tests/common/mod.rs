@@ -1,4 +1,5 @@
 //! Runs the real binary.
+#![allow(clippy::expect_used)] // A helper of a test may fail the test.
 
 use std::process::{Command, Output};
 

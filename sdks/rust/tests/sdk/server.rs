@@ -18,7 +18,7 @@ pub fn binary() -> PathBuf {
     // target/debug/deps/sdk-… and target/debug/duly.
     let test = std::env::current_exe().unwrap();
     let built = test.parent().unwrap().parent().unwrap().join("duly");
-    assert!(built.exists(), "build the server first: cargo build --profile test -p duly");
+    assert!(built.exists(), "build the server first: scripts/build-tests.sh");
     built
 }
 

@@ -1,0 +1,54 @@
+//! All tests of the real binary in one program: fifty programs would each be linked, and would run one after the other,
+//! most of them waiting. One file of them: `cargo test -p duly --test end_to_end cluster::`.
+
+mod common;
+mod support;
+
+mod api_guide;
+mod backpressure;
+mod backup;
+mod bench;
+mod breaker;
+mod cli;
+mod clock_steps;
+mod cluster;
+mod cluster_failures;
+mod commands;
+mod dashboard;
+mod demo;
+mod dependency_rules;
+mod destination_limits;
+mod disk_full;
+mod durations_agree;
+mod explain;
+mod fsync_fails;
+mod guide;
+mod idempotency;
+mod idle;
+mod key_quotas;
+mod keys;
+mod limits;
+mod outbox;
+mod outbox_failures;
+mod outbox_guide;
+mod publish;
+mod queue_limits;
+mod quotas;
+mod refusals;
+mod schedule_preview;
+mod serve;
+mod serve_change;
+mod serve_events;
+mod serve_names;
+mod serve_postgres;
+mod serve_refusals;
+mod serve_restart;
+mod serve_story;
+mod serve_versions;
+mod top;
+mod tour;
+mod watching;
+mod webhooks;
+mod webhooks_where;
+mod worker_guide;
+mod workers;
