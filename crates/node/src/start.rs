@@ -94,7 +94,10 @@ impl Node {
             stale: true,
             claims: BTreeMap::new(),
         };
-        tasks::thread("driver", move || driver.run());
+        tasks::thread("driver", move || {
+            tasks::wake_punctually();
+            driver.run();
+        });
         let handle = NodeHandle {
             node: id,
             input: input.clone(),

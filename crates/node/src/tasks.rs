@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::io::Write;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// The exit code of a process that had to stop itself.
@@ -41,6 +42,14 @@ pub fn thread(name: &str, body: impl FnOnce() + Send + 'static) {
     }
 }
 
+/// From here on timeouts of this thread end when they say. The system would let them end up to 50 µs later, to wake
+/// processors less often; what waits here is the start of a run.
+pub fn wake_punctually() {
+    if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
+        tracing::debug!(%error, "timers of the driver have some slack");
+    }
+}
+
 /// A thread that does something now and then, for the life of the process.
 pub fn every(name: &str, pause: Duration, mut body: impl FnMut() + Send + 'static) {
     thread(name, move || {
@@ -73,5 +82,21 @@ impl Tasks {
 
     pub fn start(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slack_of_a_thread_is_its_own() {
+        let slack = || rustix::thread::current_timer_slack().expect("the kernel says it");
+        let of_driver = std::thread::spawn(move || {
+            wake_punctually();
+            slack()
+        });
+        assert_eq!(of_driver.join().expect("it ends"), 1);
+        assert!(slack() > 1, "others save wake-ups");
     }
 }
