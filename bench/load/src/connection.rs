@@ -3,6 +3,7 @@
 
 use crate::limits::{BODY_MAX, HEAD_MAX, PATIENCE};
 use rustix::event::{PollFd, Timespec, poll};
+use rustix::io::retry_on_intr;
 use std::io::{BufRead, BufReader, Error, Read, Result, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -94,7 +95,8 @@ impl Connection {
 /// one first.
 pub fn ready(all: &mut [PollFd], patience: Option<Duration>) -> Result<Vec<usize>> {
     let wait = patience.and_then(|patience| Timespec::try_from(patience).ok());
-    poll(all, wait.as_ref())?;
+    // A signal to this process is no answer: whoever stops and continues a measurement does not end it.
+    retry_on_intr(|| poll(all, wait.as_ref()))?;
     Ok((0..all.len()).filter(|at| !all[*at].revents().is_empty()).collect())
 }
 
