@@ -7,21 +7,42 @@ use std::fmt;
 
 const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-fn letter_value(letter: u8) -> Option<u64> {
-    let lower = match letter.to_ascii_lowercase() {
-        b'o' => b'0',
-        b'i' | b'l' => b'1',
-        other => other,
-    };
-    LETTERS.iter().position(|l| *l == lower).map(|at| at as u64)
+/// The letters of a job's 128 bits.
+const JOB_LETTERS: usize = 26;
+const NO_LETTER: u8 = u8::MAX;
+
+/// What each byte is worth, in either case; letters that people mistake for a digit are worth that digit.
+const VALUES: [u8; 256] = {
+    let mut values = [NO_LETTER; 256];
+    let mut at = 0;
+    while at < LETTERS.len() {
+        values[LETTERS[at] as usize] = at as u8;
+        values[LETTERS[at].to_ascii_uppercase() as usize] = at as u8;
+        at += 1;
+    }
+    values[b'o' as usize] = 0;
+    values[b'O' as usize] = 0;
+    values[b'i' as usize] = 1;
+    values[b'I' as usize] = 1;
+    values[b'l' as usize] = 1;
+    values[b'L' as usize] = 1;
+    values
+};
+
+fn letter_value(letter: u8) -> Option<u8> {
+    let value = VALUES[usize::from(letter)];
+    (value != NO_LETTER).then_some(value)
 }
 
-fn write_letters(f: &mut fmt::Formatter<'_>, value: u128, count: u32) -> fmt::Result {
-    for at in (0..count).rev() {
-        let index = (value >> (at * 5)) as usize & 31;
-        f.write_str(std::str::from_utf8(&LETTERS[index..=index]).unwrap_or("?"))?;
+/// The last `N` letters of a number, written at once: ids are written several times for each run, and letter by
+/// letter they were a tenth of what the server did for one.
+fn write_letters<const N: usize>(f: &mut fmt::Formatter<'_>, value: u128) -> fmt::Result {
+    let (mut text, mut rest) = ([0; N], value);
+    for letter in text.iter_mut().rev() {
+        *letter = LETTERS[(rest & 31) as usize];
+        rest >>= 5;
     }
-    Ok(())
+    f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
 }
 
 fn read_letters(text: &str) -> Option<u128> {
@@ -34,7 +55,7 @@ fn read_letters(text: &str) -> Option<u128> {
 
 fn write_job(f: &mut fmt::Formatter<'_>, job: JobId) -> fmt::Result {
     let (hi, lo) = job.bits();
-    write_letters(f, u128::from(hi) << 64 | u128::from(lo), 26)
+    write_letters::<JOB_LETTERS>(f, u128::from(hi) << 64 | u128::from(lo))
 }
 
 fn read_job(text: &str) -> Option<JobId> {
@@ -71,11 +92,11 @@ impl fmt::Display for RunId {
             }
             Cause::Trigger(id) => {
                 f.write_str("_t")?;
-                write_letters(f, u128::from(id), 10)
+                write_letters::<10>(f, u128::from(id))
             }
             Cause::Backfill { .. } => {
                 f.write_str("_b")?;
-                write_letters(f, u128::from(self.part.bits() & ((1 << 50) - 1)), 10)
+                write_letters::<10>(f, u128::from(self.part.bits() & ((1 << 50) - 1)))
             }
             Cause::Rerun(n) => write!(f, "_r{n}"),
         }
@@ -191,7 +212,7 @@ mod tests {
     #[test]
     fn ids_survive_text_and_carry_their_slot() {
         let id = job();
-        assert_eq!(id.to_string().len(), 30);
+        assert_eq!(id.to_string(), "job_01mhyzt300ephr0j6hb7h6nwvv");
         assert_eq!(JobId::parse(&id.to_string()), Some(id));
         assert_eq!(id.slot().bits(), 0x5a3);
         let causes = [
@@ -208,6 +229,16 @@ mod tests {
             assert_eq!(RunId::parse(&run.to_string()), Some(run), "{run}");
             assert!(!run.to_string().contains('.'));
         }
+    }
+
+    #[test]
+    fn letters_that_people_mistake_are_read_as_they_are_meant() {
+        let id = job().to_string();
+        let spoken = format!("job_{}", id[4..].to_uppercase().replace('0', "O").replace('1', "L"));
+        assert_ne!(spoken[4..].to_lowercase(), id[4..]);
+        assert_eq!(JobId::parse(&spoken), Some(job()));
+        assert_eq!(JobId::parse(&spoken.replace('L', "i").replace('O', "o")), Some(job()));
+        assert_eq!(JobId::parse(&spoken.replace('O', "u")), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! while duly runs; a second duly may not.
 
 use crate::error::OpenError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -75,6 +76,9 @@ pub(crate) fn reader(folder: &Path) -> Result<Connection, OpenError> {
 
 fn common(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    // A plan holds for whatever is bound. Otherwise SQLite looks at what is bound to a LIMIT, and makes a prepared statement
+    // anew whenever something is: 50 µs for each page that is read, of 256 shards in turn.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.pragma_update(None, "foreign_keys", false)?;
     // A schema that was tampered with must not call functions with side effects.
     conn.pragma_update(None, "trusted_schema", false)?;
@@ -84,6 +88,7 @@ fn common(conn: &Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rusqlite::StatementStatus;
 
     /// No other test would notice: a killed process leaves its writes with the kernel, only a
     /// power cut takes them.
@@ -98,6 +103,24 @@ mod tests {
         assert_eq!(number("synchronous"), FULL);
         assert_eq!(number("page_size"), 4096);
         assert_eq!(number("foreign_keys"), 0);
+    }
+
+    #[test]
+    fn a_statement_is_prepared_once_whatever_is_bound() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let writer = writer(folder.path()).expect("it opens");
+        writer
+            .execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3)")
+            .expect("made");
+        for conn in [writer, reader(folder.path()).expect("it opens")] {
+            let sql = "SELECT count(*) FROM (SELECT x FROM t WHERE x > ?1 LIMIT ?2)";
+            let mut statement = conn.prepare(sql).expect("it parses");
+            for limit in 1..=3 {
+                let found = statement.query_row([0, limit], |row| row.get::<_, i64>(0));
+                assert_eq!(found.expect("rows"), limit);
+            }
+            assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+        }
     }
 
     #[test]
