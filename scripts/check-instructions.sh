@@ -31,7 +31,7 @@ rounds() {
         sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
 }
 echo "core_lifecycle $((($(rounds 40) - $(rounds 8)) / (32 * 256)))" >>"$new"
-# The whole server, as the tests build it (half again as many instructions as in a release, and nothing to build here).
+# The whole server, as the tests build it (a fifth to a quarter more instructions than in a release, and nothing to build here).
 scripts/build-tests.sh
 scripts/count-server.sh "${CARGO_TARGET_DIR:-target}/debug/duly" >>"$new"
 if [ "${1:-}" = --record ]; then
